@@ -4,9 +4,6 @@
 call it. Each part (scores, configs, …) is a list of routes in a file of its own; a part is a function that is given the
 fake and returns routes. What goes wrong is a queue of faults, after which a standing one holds; a fault is a function
 of the request that returns an `Act`, or None to let it be answered as usual.
-
-A client in this process that asks by httpx gets an answer that is whole and at once without the socket, which takes
-two fifths of a test. What hangs, is late or breaks off goes over the socket.
 """
 
 from __future__ import annotations
@@ -22,10 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, ClassVar, Self
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
-
-import httpx
 
 from tests.fakes.openai import Act, Provider, perform
 
@@ -122,9 +117,6 @@ class Limit:
 class FakeLangfuse(Provider):
     """The server. Used as a context manager; `base_url` is what to give to a client."""
 
-    here: ClassVar[dict[int, FakeLangfuse]] = {}
-    """Those that answer now, by their ports."""
-
     def __init__(
         self,
         mode: Mode = Mode.DUAL,
@@ -145,8 +137,6 @@ class FakeLangfuse(Provider):
         self.limit: Limit | None = None
         self.clock_s: Callable[[], float] = time.time
         """What it takes for the present, s since the epoch."""
-        self.decided: dict[str, Act] = {}
-        """What the socket answers to a request that was looked at already, by the header ``x-decided``."""
         self.guard = threading.RLock()
         """Held while a request is answered; tests hold it while they look inside."""
         self.configs = Configs(self)
@@ -160,14 +150,6 @@ class FakeLangfuse(Provider):
             *(route for part in parts for route in part(self)),
             *_reads(self),
         ]
-
-    def __enter__(self) -> Self:
-        self.here[self._socket.getsockname()[1]] = self
-        return super().__enter__()
-
-    def __exit__(self, *given: object) -> None:
-        del self.here[self._socket.getsockname()[1]]
-        super().__exit__(*given)
 
     @property
     def base_url(self) -> str:
@@ -200,22 +182,22 @@ class FakeLangfuse(Provider):
         headers = {k.strip().lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:]) if k}
         raw = await reader.readexactly(int(headers.get("content-length", "0")))
         method, target, _ = head[0].split(" ")
-        act = self.decided.pop(headers.get("x-decided", ""), None) or self.asked(method, target, headers, raw)
+        parts = urlsplit(target)
+        path = parts.path.removeprefix(API)
+        query = parse_qsl(parts.query, keep_blank_values=True)
+        request = Request(method, path, query, headers, raw)
+        with self.guard:
+            self.requests.append(request)
+            fault = self.faults.popleft() if self.faults else self.standing_fault
+            act = fault(request) if fault else None
+            if act is None:
+                act = self._act(request)
+        if method == "HEAD":
+            act = _with(act, body=b"")
         await asyncio.sleep(act.delay_s)
         if act.hang:
             await self._hanging.wait()
         return await perform(act, writer)
-
-    def asked(self, method: str, target: str, headers: Mapping[str, str], raw: bytes) -> Act:
-        """What happens to a request."""
-        parts = urlsplit(target)
-        query = parse_qsl(parts.query, keep_blank_values=True)
-        request = Request(method, parts.path.removeprefix(API), query, headers, raw)
-        with self.guard:
-            self.requests.append(request)
-            fault = self.faults.popleft() if self.faults else self.standing_fault
-            act = (fault(request) if fault else None) or self._act(request)
-        return _with(act, body=b"") if method == "HEAD" else act
 
     def _act(self, request: Request) -> Act:
         if request.path not in ("/health", "/ready"):
@@ -404,23 +386,3 @@ def forgets(fake: FakeLangfuse) -> Fault:
 
 def _with(act: Act, **changed: Any) -> Act:
     return Act(**{**{name: getattr(act, name) for name in act.__dataclass_fields__}, **changed})
-
-
-_over_the_socket = httpx.AsyncHTTPTransport.handle_async_request
-
-
-async def _handle(transport: httpx.AsyncHTTPTransport, request: httpx.Request) -> httpx.Response:
-    fake = FakeLangfuse.here.get(request.url.port or 0)
-    if fake is None or not isinstance(request.stream, httpx.ByteStream):
-        return await _over_the_socket(transport, request)
-    act = fake.asked(request.method, request.url.raw_path.decode(), dict(request.headers), request.content)
-    if act.delay_s or act.hang or act.reset_after is not None:
-        request.headers["x-decided"] = str(id(request))
-        fake.decided[str(id(request))] = act
-        return await _over_the_socket(transport, request)
-    await asyncio.sleep(0)
-    length = {"content-length": str(len(act.body))}
-    return httpx.Response(act.status, headers={**act.headers, **length}, stream=httpx.ByteStream(act.body))
-
-
-httpx.AsyncHTTPTransport.handle_async_request = _handle  # type: ignore[method-assign]  # see the top
