@@ -25,7 +25,7 @@ from sidejudge.scoring.status.failure_groups import FailureGroup, without_conten
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 from sidejudge.scoring.status.trend import VerdictSums, pooled
-from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS
+from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS, SECOND_NS
 
 from .notifier import Notifier
 
@@ -113,7 +113,7 @@ class DailyReport:
 
     async def tick(self, now_ns: int) -> None:
         """Send a report if one is due."""
-        if self._last_ns is not None and self._last_ns > now_ns + DAY_NS:  # the clock was wrong, and was set back
+        if self._last_ns is not None and self._last_ns > now_ns + _LATE_NS:  # the clock was ahead, and was set back
             await self._note(now_ns)
         due_s = None if self._last_ns is None else self.daily.due_s(self._last_ns, now_ns)
         if due_s is None or (mine := await self.sends(due_s)) is None:

@@ -169,6 +169,24 @@ async def test_reports_go_on_after_a_clock_that_was_ahead_was_set_back(store):
     assert [report.end_ns for report in sent(store)] == [EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS + 24 * HOUR_NS]
 
 
+async def test_a_report_that_a_clock_that_was_ahead_sent_too_early_is_sent_again_with_its_whole_day(store):
+    ahead = daily(store)
+    await judged(store, 1, False, hours_ago=3)
+    await ahead.restore(EIGHT_NS - 2 * HOUR_NS)
+    await ahead.tick(EIGHT_NS + HOUR_NS)
+    await judged(store, 2, False, hours_ago=1)
+    for minute in range(-119, 2):
+        await ahead.tick(EIGHT_NS + minute * HOUR_NS // 60)
+    (report,) = sent(store)
+    assert (report.begin_ns, report.end_ns) == (EIGHT_NS - 24 * HOUR_NS, EIGHT_NS)
+    assert [course.failed for course in report.courses] == [2]
+    await ahead.tick(EIGHT_NS - 10**9)
+    await ahead.tick(EIGHT_NS + 10**9)
+    assert [each.seq for each in store.notifications.waiting("slack", 9)] == [2], (
+        "a clock that is set by seconds sends none"
+    )
+
+
 async def test_a_report_that_nobody_sends_is_sent_late_and_one_that_another_sends_is_not(store):
     of_whom: list[bool | None] = []
 
