@@ -83,11 +83,43 @@ def content(value: unwrap.Content) -> Json:
 
 
 def last_text(messages: tuple[Message, ...], role: str) -> str | None:
-    """Text of the last message of a role that has one."""
-    for message in reversed(messages):
-        if message.role == role and message.text:
+    """Text of the last message of a role that has one; of the assistant, in the turn with which the messages end.
+
+    What an assistant wrote beside its calls is no answer where nothing followed.
+    """
+    turn = _last_turn(messages) if role == "assistant" else messages
+    silent = role == "assistant" and _ends_silent(turn)
+    for message in reversed(turn):
+        if message.role == role and message.text and not (silent and message.tool_calls):
             return message.text
     return None
+
+
+def _last_turn(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What came after the last words of the user that were answered in any way; clients send whole histories."""
+    asked, answered = 0, False
+    for place in range(len(messages), 0, -1):
+        if messages[place - 1].role != "user":
+            answered = True
+        elif answered:
+            asked = place
+            break
+    return messages[asked:]
+
+
+def _ends_silent(messages: tuple[Message, ...]) -> bool:
+    return messages[-1:] != () and messages[-1].role == "assistant" and not hold_something(messages[-1:])
+
+
+def says_nothing(value: Json) -> bool:
+    """Whether the assistant's message with which a chat ends holds nothing at all, an image neither."""
+    listed = value
+    if isinstance(value, dict):
+        listed = next((held for key in _LISTS if isinstance(held := value.get(key), list)), None)
+    last = listed[-1] if isinstance(listed, list) and listed else None
+    if not isinstance(last, dict) or any(_plain(last).get(key) for key in _CONTENTS):
+        return False
+    return _ends_silent(read(last))
 
 
 def last_content(value: Json, role: str) -> Json:
@@ -109,7 +141,8 @@ def last_content(value: Json, role: str) -> Json:
     others = {key: held for key, held in value.items() if key not in _LISTS and held not in (None, "", [], {})}
     if role == "assistant" and "structured_response" in others:
         return others["structured_response"]
-    return None if not others or _role(_plain(value)) is not None else value
+    silent = role == "assistant" and says_nothing(value)
+    return None if not others or silent or _role(_plain(value)) is not None else value
 
 
 def _structured(text: str) -> str:

@@ -156,6 +156,8 @@ def _langchain(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Span
         fields["input"] = messages.last_content(unwrap.task(given.get("inputs")), "user")
         answer = returned.get("outputs")
         fields["output"] = answer if isinstance(answer, str) else messages.last_content(answer, "assistant")
+        if fields["output"] is None and messages.says_nothing(answer):
+            fields["output"] = ""
     _labels(reading, given, fields)
     return kind
 

@@ -340,7 +340,39 @@ def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
             seen.add(key)
             made.add(key[1:])
             found.append(RequestedCall(call, span.end_ns, None, span.span_id))
-    return _without_bare(found)
+    return _without_bare(_once_a_response(trace, found))
+
+
+def _once_a_response(trace: Trace, requested: list[RequestedCall]) -> list[RequestedCall]:
+    """The calls, each once where two spans at a time hold one response and name its calls differently.
+
+    Those of OpenAI's Responses have an id as items and one that their results name, which is the one kept.
+    """
+    spans = {span.span_id: span for span in trace.models if span.response_id is not None}
+    if len({span.response_id for span in spans.values()}) == len(spans):
+        return requested
+    answered = {message.tool_call_id for span in trace.models for message in span.input_messages}
+    kept: dict[tuple[str | None, str, str, int], RequestedCall] = {}
+    of_span: Counter[tuple[str, str, str]] = Counter()
+    found: list[RequestedCall] = []
+    for ask in requested:
+        if (span := spans.get(ask.span_id)) is None:
+            found.append(ask)
+            continue
+        _, name, given = call_identity(ask.call)
+        of_span[ask.span_id, name, given] += 1
+        key = (span.response_id, name, given, of_span[ask.span_id, name, given])
+        first = kept.get(key)
+        if first is None or not _at_once(spans[first.span_id], span):
+            kept[key] = ask
+            found.append(ask)
+        elif first.call.call_id not in answered:
+            kept[key] = found[found.index(first)] = ask
+    return found
+
+
+def _at_once(one: Span, other: Span) -> bool:
+    return one.start_ns <= other.end_ns and other.start_ns <= one.end_ns
 
 
 def _without_bare(requested: list[RequestedCall]) -> list[RequestedCall]:

@@ -146,19 +146,26 @@ def _same_call(earlier: Span, span: Span) -> bool:
     """Whether two spans with the same figures describe one call, because the later one shows nothing new.
 
     Within the other's time, the later span has another dialect, or another name where one of them has no contents or
-    both have the same; or both are siblings with the same answer, of which one alone names its response. After it, the
-    later span has another name and no contents, and is no model call unless both are siblings. Two model calls without
-    contents are two calls, and so are two responses.
+    both have the same; or both are siblings with the same answer, of which one alone names its response. Of a stream, a
+    sibling of another dialect with the same answer may end later. After it, the later span has another name and no
+    contents, and is no model call unless both are siblings. Two model calls without contents are two calls, and so are
+    two responses.
     """
     if None not in (earlier.usage, span.usage) and _tokens(earlier) != _tokens(span):
         return False
-    within = earlier.end_ns >= span.end_ns
+    two_dialects = earlier.dialect != span.dialect and earlier.kind is span.kind is SpanKind.LLM
+    answer, answer_before = _answer(span), _answer(earlier)
+    siblings = two_dialects and earlier.parent_id == span.parent_id
+    within = earlier.end_ns >= span.end_ns or (
+        siblings and earlier.end_ns > span.start_ns and any(answer) and answer == answer_before
+    )
     if span.response_id is not None or (earlier.name == span.name and earlier.dialect == span.dialect):
         # An agent that asks its model again and again, unless two clients made them: one names responses, one does not.
         two_clients = (earlier.response_id is None) is not (span.response_id is None)
         beside = within and earlier.parent_id == span.parent_id and earlier.kind is span.kind
-        return two_clients and beside and (span.output or "") == (earlier.output or "")
-    if within and earlier.dialect != span.dialect and earlier.kind is span.kind is SpanKind.LLM:
+        one_is_silent = two_dialects and not (any(answer) and any(answer_before))
+        return two_clients and beside and (one_is_silent or answer[0] == answer_before[0])
+    if within and two_dialects:
         return True
     own, other = _contents(span), _contents(earlier)
     if earlier.name == span.name or (own is other is None and earlier.kind is span.kind):
@@ -168,6 +175,11 @@ def _same_call(earlier: Span, span: Span) -> bool:
     if span.kind is SpanKind.LLM and earlier.parent_id != span.parent_id:
         return False
     return own is None and earlier.kind is SpanKind.LLM and span.start_ns >= earlier.end_ns
+
+
+def _answer(span: Span) -> tuple[object, Sequence[tuple[str, object]]]:
+    calls = [(call.name, call.arguments) for message in span.output_messages for call in message.tool_calls]
+    return span.output or "", calls
 
 
 def _contents(span: Span) -> tuple[object, ...] | None:

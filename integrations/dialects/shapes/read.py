@@ -453,8 +453,10 @@ class _Reader:
         calls = self._kind is SpanKind.LLM and open_out
         asked = {source.name for source, seen in self._there.ins if seen.messages}
         asked -= {source.name for source, _ in self._there.outs}  # a chat that holds no answer was understood
-        if self._span.output == "":
-            asked.add(self._span.provenance.get("output", ""))  # so was what a dialect found empty
+        if self._span.output == "":  # so was what a dialect found empty, which some clients send twice
+            empty = self._span.provenance.get("output", "")
+            same = self._raw.attributes.get(empty)
+            asked |= {empty, *(source.name for source in self._there.sources if source.value == same is not None)}
         turns = named_turns(self._raw) if self._kind is SpanKind.LLM else []
         for source in self._there.sources:
             named = source.meaning in ("input", "output", "content")

@@ -960,6 +960,21 @@ def test_mlflow_s_smolagents_return_values_and_their_settings_are_no_answers() -
         assert span.output == "Here."
 
 
+@pytest.mark.parametrize(("content", "output"), [("", ""), ("Here.", "Here."), ([{"type": "image_url"}], None)])
+def test_a_graph_that_ends_without_a_word_has_no_answer_in_openllmetry(content: Any, output: str | None) -> None:
+    ends = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"]}
+    talked = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "Let me look.", "tool_calls": [
+        {"id": "c", "function": {"name": "look_up", "arguments": "{}"}},
+    ]}, {"role": "tool", "tool_call_id": "c", "content": "7"}]  # fmt: skip
+    state = json.dumps({"outputs": {"messages": [*talked, {**ends, "kwargs": {"content": content}}]}, "kwargs": {}})
+    run = normalise(_raw("clerk.workflow", "opentelemetry.instrumentation.langchain", attributes={
+        "traceloop.span.kind": "workflow", "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "clerk",
+        "traceloop.association.properties.lc_agent_name": "clerk", "gen_ai.task.output": state,
+        "traceloop.entity.output": state,
+    }))  # fmt: skip
+    assert (run.kind, run.output, bool(run.unread)) == (SpanKind.AGENT, output, output is None)
+
+
 def test_an_agent_that_was_made_did_not_run_yet() -> None:
     span = normalise(_raw("create_agent a", "", attributes={
         "gen_ai.operation.name": "create_agent", "gen_ai.agent.name": "a",

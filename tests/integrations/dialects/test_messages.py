@@ -240,6 +240,34 @@ def test_a_count_is_a_count_or_unknown(value: object, wanted: int | None) -> Non
     assert whole(value) == wanted
 
 
+_PREAMBLE = {"type": "ai", "content": "Let me look.", "tool_calls": [{"name": "look_up", "args": {}, "id": "c"}]}
+_RESULT = {"type": "tool", "content": "7", "tool_call_id": "c"}
+_ASKED, _ANSWERED, _SILENT = (
+    {"type": "human", "content": "Q"},
+    {"type": "ai", "content": "A"},
+    {"type": "ai", "content": ""},
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "answer"),
+    [
+        ([_ASKED, _PREAMBLE, _RESULT, _ANSWERED], "A"),
+        ([_ASKED, _PREAMBLE, _RESULT, _SILENT], None),
+        ([_ASKED, _PREAMBLE, _RESULT], "Let me look."),
+        ([_ASKED, _ANSWERED, _SILENT], "A"),  # of another agent in the same turn
+        ([_ASKED, _ANSWERED, _ASKED, _SILENT], None),
+        ([_ASKED, _ANSWERED, _ASKED, {**_PREAMBLE, "content": ""}], None),
+        ([_ASKED, _ANSWERED, {"type": "human", "content": "TERMINATE"}], "A"),
+    ],
+)
+def test_what_stands_before_the_last_question_or_beside_a_call_is_no_answer_where_none_follows(
+    state: list[Json], answer: str | None
+) -> None:
+    for more in ({}, {"topic": "ships"}) if state[-1] is _SILENT or answer else ({},):
+        assert messages.last_content({"messages": state, **more}, "assistant") == answer
+
+
 def test_a_state_in_which_nothing_is_said_says_nothing_and_one_that_holds_more_is_itself() -> None:
     asks = {"type": "ai", "content": "", "tool_calls": [{"name": "look_up", "args": {}, "id": "c"}]}
     for held in ({"messages": [asks]}, [asks], asks, {"messages": [asks], "remaining": None}):

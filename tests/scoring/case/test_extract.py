@@ -394,6 +394,26 @@ def test_the_same_call_told_by_two_spans_of_one_model_call_counts_once() -> None
     assert [call.name for call in case.tools_used] == ["find"]
 
 
+def test_a_call_that_two_spans_of_one_response_name_differently_counts_once_and_has_the_id_that_is_answered() -> None:
+    call, other = _call("find", {"q": "x"}), _call("find", {"q": "y"})
+    items, calls = (
+        [replace(each, call_id=f"{of}{n}") for n, each in enumerate((call, other))] for of in ("fc", "call")
+    )
+    answers = tuple(Message(role="tool", text="found", tool_call_id=f"call{n}") for n in range(2))
+
+    def ids(*responses: str, at: int = 1) -> list[str | None]:
+        case = _case(
+            _span("outer", None, L, 0, 9, output_messages=_asks(*calls), response_id=responses[0]),
+            _span("inner", "outer", L, at, at + 7, output_messages=_asks(*items), response_id=responses[1]),
+            _span("next", None, L, 30, 40, input_messages=answers, output="Here.", response_id="last"),
+        )
+        return [each.call_id for each in case.tools_used]
+
+    assert ids("r", "r") == ["call0", "call1"]
+    assert len(ids("r", "s")) == 4, "two responses"
+    assert len(ids("r", "r", at=12)) == 4, "an id that a server gives to each of its responses"
+
+
 @pytest.mark.parametrize("end", [8, 9], ids=["later", "in the same millisecond"])
 def test_a_call_that_the_outer_of_two_spans_has_without_its_id_counts_once(end: int) -> None:
     call = _call("find", {"q": "x"})
@@ -639,6 +659,25 @@ def test_a_call_told_side_by_side_by_its_library_and_an_instrumentation_counts_o
     assert tokens(("a", 1, 9), ("a", 2, 8)) == 10  # two calls at once
     assert tokens(("a", 1, 9), ("b", 2, 12)) == 10
     assert tokens(("a", 1, 9), ("b", 2, 8), ("b", 3, 7)) == 10
+
+
+def test_a_stream_that_a_library_ends_before_its_instrumentation_does_is_one_call() -> None:
+    asks = _asks(_call("find", {"q": "x"}, "c1"))
+    library = replace(_span("s1", "root", L, 1, 9, usage=Usage(input=5, output=2)), dialect="a")
+    other = replace(_span("s2", "root", L, 2, 12, usage=Usage(input=5, output=2), response_id="r"), dialect="b")
+
+    def tokens(said: dict[str, Any], said_too: dict[str, Any], **beside: Any) -> int | None:
+        two = replace(library, **said), replace(replace(other, **said_too), **beside)
+        found: int | None = _case(_span("root", None, C, 0, 99), *two).input_tokens
+        return found
+
+    assert tokens({"output": "Hi."}, {"output": "Hi."}) == 5
+    assert tokens({"output_messages": asks}, {"output_messages": asks}) == 5
+    assert tokens({}, {"output": "No."}, end_ns=library.end_ns - 1) == 5, "a refusal that one of them leaves out"
+    assert tokens({"output": "Hi."}, {"output": "Oh."}) == 10
+    assert tokens({}, {}) == 10
+    assert tokens({"output": "Hi."}, {"output": "Hi."}, start_ns=library.end_ns) == 10, "one after the other"
+    assert tokens({"output": "Hi."}, {"output": "Hi."}, dialect="a", response_id=None) == 10, "of one client"
 
 
 def test_usage_that_is_a_span_s_own_counts_beside_that_of_agents_below_it() -> None:
