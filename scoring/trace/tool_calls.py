@@ -352,7 +352,7 @@ def _once_a_response(trace: Trace, requested: list[RequestedCall]) -> list[Reque
     if len({span.response_id for span in spans.values()}) == len(spans):
         return requested
     answered = {message.tool_call_id for span in trace.models for message in span.input_messages}
-    kept: dict[tuple[str | None, str, str, int], RequestedCall] = {}
+    places: dict[tuple[str | None, str, str, int], int] = {}
     of_span: Counter[tuple[str, str, str]] = Counter()
     found: list[RequestedCall] = []
     for ask in requested:
@@ -362,12 +362,12 @@ def _once_a_response(trace: Trace, requested: list[RequestedCall]) -> list[Reque
         _, name, given = call_identity(ask.call)
         of_span[ask.span_id, name, given] += 1
         key = (span.response_id, name, given, of_span[ask.span_id, name, given])
-        first = kept.get(key)
-        if first is None or not _at_once(spans[first.span_id], span):
-            kept[key] = ask
+        place = places.get(key)
+        if place is None or not _at_once(spans[found[place].span_id], span):
+            places[key] = len(found)
             found.append(ask)
-        elif first.call.call_id not in answered:
-            kept[key] = found[found.index(first)] = ask
+        elif found[place].call.call_id not in answered:
+            found[place] = ask
     return found
 
 
