@@ -35,7 +35,10 @@ def environment() -> dict[str, str]:
 
 
 class Forked:
-    """One call of ``sidejudge``, with the methods of ``subprocess.Popen``. What it writes is appended to files."""
+    """One call of ``sidejudge``, with the methods of ``subprocess.Popen``. What it writes is appended to files.
+
+    With ``-c`` and a program, that program, as ``python -c`` runs it.
+    """
 
     def __init__(
         self,
@@ -105,7 +108,11 @@ def _call(arguments: list[str], cwd: str, environ: dict[str, str], streams: list
     from sidejudge.monitor.cli import main  # noqa: PLC0415  # the importing process needs none of it
 
     try:
-        main()
+        if arguments[:1] == ["-c"]:
+            sys.path.insert(0, "")
+            exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})  # a test's own
+        else:
+            main()
     finally:
         atexit._run_exitfuncs()  # which multiprocessing leaves out
         sys.stdout.flush()

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -82,7 +83,7 @@ class Reader:
             case "python", "app" if not all(map(available, imported(block.text))):
                 compile(block.text, block.title or "page", "exec")
             case "python", _ if not block.title:
-                self.run([sys.executable, "-c", self.moved(block.text)], block)
+                self.each([["-c", self.moved(block.text)]], block)
             case "text", "output":
                 self.compare(pattern(self.moved(block.text)))
             case "yaml", _:
@@ -102,21 +103,31 @@ class Reader:
             self.shell(self.asked)
 
     def shell(self, block: Block) -> None:
-        """Run the block: by bash, unless all of it are plain commands of ours, whose output goes to a file at most."""
+        """Run the block: by bash, unless all of it are plain commands. The output of ours goes to a file at most."""
         text = self.moved(block.text).replace("\\\n", " ")
         commands = [shlex.split(line, comments=True) for line in text.splitlines() if line.strip()]
-        plain = not re.search(r"[|<&;$*?`]|>>|\d>", text)
-        if not plain or any(words[0] != "sidejudge" or ">" in words[:-2] for words in commands):
+        plain = not re.search(r"[|<&;$*?`]|>>|\d>", text) and all(
+            shutil.which(words[0], path=self.environ["PATH"]) for words in commands
+        )
+        if not plain or any(">" in words[:-2] for words in commands):
             self.run(["bash", "-euo", "pipefail", "-c", text], block)
-            return
+        else:
+            self.each(commands, block)
+
+    def each(self, commands: list[list[str]], block: Block) -> None:
+        """Run commands, ours and programs without a start of their own."""
         self.settle()
         output = self.folder / ".output"
         output.write_bytes(b"")
         codes = []
         for words in commands:
-            arguments, stdout = words[1:], output
+            if words[0] not in ("sidejudge", "-c"):
+                with output.open("ab") as end:
+                    codes.append(subprocess.call(words, cwd=self.folder, env=self.environ, stdout=end, stderr=end))
+                continue
+            arguments, stdout = words[words[0] == "sidejudge" :], output
             if ">" in words:
-                arguments, stdout = words[1:-2], self.folder / words[-1]
+                arguments, stdout = arguments[:-2], self.folder / words[-1]
                 stdout.write_bytes(b"")
             codes.append(self.command(arguments, stdout, output).wait(timeout=120))
         self.output = output.read_text()
