@@ -7,9 +7,12 @@ import gc
 import hashlib
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +23,8 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from sidejudge.integrations.addresses import trusted
+from sidejudge.integrations.store import sqlite
+from sidejudge.integrations.store.connection import connect, migrate
 from tests import forked, passed
 from tests.needs import POSTGRES, PSYCOPG, SENTENCE_TRANSFORMERS, print_table
 from tests.postgres_server import PostgresServer
@@ -63,8 +68,26 @@ def _create_ssl_context(verify: object = True, cert: object = None, trust_env: b
     return httpx.create_ssl_context(verify=verify, cert=cert, trust_env=trust_env)
 
 
+@cache
+def _new_store() -> bytes:
+    """A store's file with all steps of its schema and nothing in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "state.sqlite")
+        with closing(connect(path)) as made:
+            migrate(made, path)
+        return path.read_bytes()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """A new store begins with what its schema makes of it: 5 of 7 ms of CPU for each of some thousand stores."""
+    if path.is_file() and not path.stat().st_size:
+        path.write_bytes(_new_store())
+    return connect(path)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     httpx._transports.default.create_ssl_context = _create_ssl_context
+    sqlite.connect = _connect
     if named := os.environ.get(passed.VARIABLE):
         config.pluginmanager.register(passed.Passed(Path(named)))
 
