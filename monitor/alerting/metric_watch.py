@@ -212,6 +212,7 @@ class MetricWatch:
         for place, seen in found.items():
             followed, limit = self._follow(place), self.limits[place[0]]
             if followed is not None:
+                followed.arrivals.no_later(now_ns)
                 look = Look(
                     status=seen.moment.status, with_margin=seen.better, empty=seen.estimate is None,
                     undecided=seen.moment.undecided, ruled_out=metric_ruled_out(limit, seen.estimate),

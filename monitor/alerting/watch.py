@@ -44,7 +44,7 @@ from sidejudge.scoring.status.status import (
     ruled_out,
 )
 from sidejudge.scoring.trace.span import JsonRecord
-from sidejudge.scoring.trace.time_units import MINUTE_NS
+from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 from .details import LIMITED_SHARE, Details, WatchedWindow, keeps_to_scenario, limited_shares
 from .metric_watch import NO_ESTIMATES, Estimates, MetricWatch
@@ -241,8 +241,12 @@ class Watch:
             del self._tracked[gone]
             self._kept_slices.pop(gone, None)
         self._follow_shares()
+        if self.cursor_ns > facts.now_ns + HOUR_NS:  # the clock was ahead, and was set back
+            self.cursor_ns = facts.now_ns
         windows, adaptive = [], self.declared.policy.mode == "adaptive"
         for key in keys:
+            if key in self._tracked:
+                self._tracked[key].arrivals.no_later(facts.now_ns)
             self._step(key, facts.now_ns)
             if (tracked := self._tracked.get(key)) is not None:
                 room = MOST_SLICES - self._slices

@@ -40,7 +40,7 @@ _LEAST_HOUR: Final = 0.25
 class Arrivals:
     """The verdicts of one service under one rubric over the hours of the week."""
 
-    __slots__ = ("_began_ns", "_bursts", "_count", "_gaps", "_hour", "_hours", "_latest", "_size", "last_ns")
+    __slots__ = ("_before", "_began_ns", "_bursts", "_count", "_gaps", "_hour", "_hours", "_latest", "_size", "last_ns")
 
     def __init__(self) -> None:
         self._hours: dict[int, tuple[float, float]] = {}
@@ -48,6 +48,7 @@ class Arrivals:
         self._gaps, self._size, self._bursts = 0.0, 1.0, 1.0
         self._latest: deque[tuple[int, int]] = deque(maxlen=_LATEST)
         self.last_ns: int | None = None
+        self._before: JsonRecord | None = None  # what was known before the last leap of an hour or more
 
     def add(self, at_ns: int, n: int = 1) -> None:
         """Take in ``n`` verdicts at this time, in ns since the epoch; times may run back a little.
@@ -57,6 +58,8 @@ class Arrivals:
         if self.last_ns is None:
             self._hour, self._began_ns = at_ns // HOUR_NS, at_ns
         elif at_ns > self.last_ns:
+            if at_ns > self.last_ns + HOUR_NS:
+                self._before = self.to_json()
             self._learn_gap(min(self.usual(self.last_ns, at_ns), 3 * PLAUSIBLE * self._bursts))
             self._close(at_ns)
         if self.last_ns is None or at_ns > self.last_ns:
@@ -68,6 +71,21 @@ class Arrivals:
             self._latest.append((latest_ns, before + n))
             self._learn_size(n)
         self._count += n
+
+    def no_later(self, now_ns: int) -> None:
+        """Forget what came later by more than an hour: the clock was ahead, and was set back.
+
+        What is known is that of before it went ahead; after a restart meanwhile it goes on from this time.
+        """
+        if self.last_ns is None or self.last_ns <= now_ns + HOUR_NS:
+            return
+        if self._before is not None and self._before["last_ns"] <= now_ns:
+            self.restore(self._before)
+            return
+        self._hour, self._count, self._began_ns = now_ns // HOUR_NS, 0.0, now_ns
+        self._latest.clear()
+        self._latest.append((now_ns, 1))
+        self.last_ns = now_ns
 
     def usual(self, since_ns: int, until_ns: int) -> float:
         """The usual number of verdicts between two times, at most a few days apart."""

@@ -128,6 +128,17 @@ def test_values_that_no_longer_come_are_silent_and_their_alert_is_neither_over_n
     assert [turn for _, turn in service.events] == ["firing", "unknown", "firing"]
 
 
+def test_values_that_no_longer_come_are_silent_after_a_clock_that_was_hours_ahead_was_set_back():
+    service = Graded()
+    service.hours(8, 0.9)
+    service.now_ns += 48 * HOUR_NS
+    service.hours(1 / 6, 0.9)
+    service.now_ns -= 48 * HOUR_NS
+    service.hours(8, 0.9)
+    service.hours(6, None)
+    assert (service.grade.appraisal.status, service.grade.estimate) == (Status.INSUFFICIENT_DATA, None)
+
+
 def test_in_mode_bound_the_window_of_a_metric_is_that_of_its_verdicts():
     service = Graded(replace(DECLARED, policy=Policy(mode="bound")))
     service.hours(6, 0.85)

@@ -195,12 +195,17 @@ def test_silence_is_told_as_such_and_is_no_recovery():
     assert played.watch.alerts["traffic_stopped", alert.labels].stage is Stage.FIRING
 
 
-def test_an_application_that_stops_is_no_data_after_an_hour_and_a_restart_does_not_forget_it():
+@pytest.mark.parametrize("ahead_h", [0, 3, 4800], ids=["", "after a clock hours ahead", "months"])
+def test_an_application_that_stops_is_no_data_after_an_hour_and_a_restart_does_not_forget_it(ahead_h):
     played = Played(Declaration())
     played.windows = LimitedWindows(played.watch.declared)
     played.watch = Watch(played.watch.declared, played.windows)
     played.watch.why_silent = lambda service, since_ns: SilenceCause.NONE_SAMPLED
-    played.minutes(600, ratio=0.5)
+    played.minutes(599, ratio=0.5)
+    played.now_ns += ahead_h * 60 * MINUTE_NS
+    played.minutes(1, ratio=0.5)
+    played.now_ns -= ahead_h * 60 * MINUTE_NS
+    played.minutes(2, ratio=0.5)
     stopped_ns = played.now_ns
     statuses = played.minutes(200, per_minute=0)
     assert statuses.index(Status.NO_DATA) == 58, "an hour after the last verdict"

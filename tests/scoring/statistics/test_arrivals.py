@@ -62,6 +62,24 @@ def test_a_service_that_stops_is_silent_after_an_hour_or_once_a_dozen_verdicts_a
     assert least <= silent_after_h(fed(lambda _: rate, 200)) <= most
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_a_clock_that_was_ahead_has_dated_hides_no_silence_once_it_is_set_back(restarted):
+    found = fed(lambda _: 60, 200)
+    before, last_ns = found.to_json(), found.last_ns
+    found.add(last_ns + 30 * HOUR_NS, 40)
+    if restarted:
+        ahead, found = found.to_json(), Arrivals()
+        found.restore(ahead)
+    now_ns = last_ns + HOUR_NS // 60
+    found.no_later(now_ns)
+    assert found.last_ns == (now_ns if restarted else last_ns)
+    assert restarted or found.to_json() == before
+    assert silent_after_h(found) <= 2.0
+    after = found.to_json()
+    found.no_later(found.last_ns - HOUR_NS)
+    assert found.to_json() == after, "monitors of a fleet may differ by an hour"
+
+
 def test_it_is_never_silent_before_the_window():
     found = fed(lambda _: 600, 50)
     assert silent_after_h(found, 3.0) == 3.0
