@@ -153,7 +153,7 @@ def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, 
         (source.bad_lines, "no verdicts, and were skipped"),
         (source.replaced, "replaced by a later revision"),
         (source.repeated, "about a case that has a verdict of the same rubric already; all count"),
-        (tally.others.total(), f"of rubrics that the scorecard does not show ({others})"),
+        (sum(tally.others.values()), f"of rubrics that the scorecard does not show ({others})"),
     ):
         if count:
             shown.report(f"{name}: lines that are {words}: {count}")

@@ -31,8 +31,9 @@ from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Incident, Incidents
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.runs.tally import MAX_NAMES, keep_first
+from sidejudge.scoring.runs.tally import MAX_NAMES
 from sidejudge.scoring.runs.verdict_line import VerdictLineError, read_verdict
+from sidejudge.scoring.statistics.parts import FirstFew
 from sidejudge.scoring.status.snapshots import JudgeSnapshot, Spending
 from sidejudge.scoring.status.status import Status
 from sidejudge.scoring.trace.time_units import DAY_NS
@@ -290,7 +291,7 @@ class Replay:
         self._incidents = Incidents()
         self._looks: dict[Key, dict[Status, int]] = {}
         self._verdicts: dict[Key, int] = {}
-        self._versions: dict[str, dict[str, None]] = {}
+        self._versions: dict[str, FirstFew[str]] = {}
 
     @staticmethod
     def warm_up_ns(declared: Declaration) -> int:
@@ -335,8 +336,7 @@ class Replay:
         self._watch.learn(key, seen)
         self._costs.add(verdict, seen.at_ns, counted=counted)
         self._grown.add(key)
-        version = label(str(verdict.get("rubric_version")))
-        keep_first(self._versions.setdefault(key.rubric, {}), (version,), MAX_NAMES)
+        self._versions.setdefault(key.rubric, FirstFew(MAX_NAMES)).keep(label(str(verdict.get("rubric_version"))))
         self._verdicts[key] = self._verdicts.get(key, 0) + counted
 
     def _look(self, now_ns: int, *, counted: bool) -> None:

@@ -23,6 +23,7 @@ from sidejudge.scoring.statistics.agreement import (
 from sidejudge.scoring.statistics.estimate import from_sums
 from sidejudge.scoring.statistics.exact_sums import ExactSum
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson
+from sidejudge.scoring.statistics.parts import OfParts
 from sidejudge.scoring.statistics.ppi import Corrected, LabelSums, prediction_powered, rogan_gladen
 
 MAX_CATEGORIES = 20
@@ -46,7 +47,7 @@ Figure: TypeAlias = float | ErrorRate | Kappa | Corrected | ScaleError | Unavail
 
 
 @dataclass(slots=True)
-class PassSums:
+class PassSums(OfParts):
     """Sums over verdicts that passed or failed: their number, their weights and the squares of these."""
 
     n: int = 0
@@ -63,14 +64,6 @@ class PassSums:
         if not passed:
             self.failures += 1
             self.failed_weight.add(weight)
-
-    def merge(self, other: PassSums) -> None:
-        """Add the counts of another."""
-        self.n += other.n
-        self.failures += other.failures
-        self.weight.merge(other.weight)
-        self.failed_weight.merge(other.failed_weight)
-        self.squared_weight.merge(other.squared_weight)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

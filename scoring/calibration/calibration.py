@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sidejudge.scoring.runs.label_line import PASS, LabelLine, LabelLineError, LabelValue, Subject, our_value
-from sidejudge.scoring.runs.tally import MAX_NAMES, keep_first
+from sidejudge.scoring.runs.tally import MAX_NAMES
 from sidejudge.scoring.runs.verdict_line import VerdictLine
+from sidejudge.scoring.statistics.parts import FirstFew, OfParts
 from sidejudge.scoring.statistics.ppi import label_sums
 
 from .calibrated import Calibrated, PassSums, calibrated
@@ -19,7 +20,7 @@ Labels: TypeAlias = Mapping[tuple[Subject, str], Mapping[tuple[str, str], LabelL
 
 
 @dataclass(slots=True)
-class LabelPairs:
+class LabelPairs(OfParts):
     """One metric of one rubric: pairs of (people's, our) values, and how many labels met a verdict without a value."""
 
     categorical: bool
@@ -35,7 +36,7 @@ class LabelPairs:
 
 
 @dataclass(slots=True)
-class CalibrationSums:
+class CalibrationSums(OfParts):
     """Sums over verdicts and labels: by rubric and metric, by rubric, and which labels have met a verdict."""
 
     compared: dict[tuple[str, str], LabelPairs] = field(default_factory=dict)
@@ -47,9 +48,9 @@ class CalibrationSums:
     """Labels that may have been shown to the judge as examples: they cannot measure it."""
     again: int = 0
     """Verdicts of runs after the first, which are left out: each case counts once."""
-    versions: dict[str, dict[str, None]] = field(default_factory=dict)
+    versions: dict[str, FirstFew[str]] = field(default_factory=dict)
     """By rubric, the versions of the verdicts."""
-    judges: dict[str, dict[str, None]] = field(default_factory=dict)
+    judges: dict[str, FirstFew[str]] = field(default_factory=dict)
     """By rubric, the judges that reached verdicts alone."""
 
     def add(self, line: VerdictLine, labels: Labels) -> None:
@@ -57,9 +58,9 @@ class CalibrationSums:
         if line.again:
             self.again += 1
             return
-        keep_first(self.versions.setdefault(line.rubric, {}), (line.rubric_version,), MAX_NAMES)
+        self.versions.setdefault(line.rubric, FirstFew(MAX_NAMES)).keep(line.rubric_version)
         if line.judge is not None:
-            keep_first(self.judges.setdefault(line.rubric, {}), (line.judge,), MAX_NAMES)
+            self.judges.setdefault(line.rubric, FirstFew(MAX_NAMES)).keep(line.judge)
         if line.passed is not None:
             self.count_pass(line.rubric, passed=line.passed, weight=line.weight)
         met: dict[tuple[str, str], LabelLine] = {}
@@ -89,23 +90,6 @@ class CalibrationSums:
         self.met.add((given.subject, given.rubric, given.metric, given.by))
         compared = LabelPairs(isinstance(given.stated, str))
         self.compared.setdefault((given.rubric, given.metric), compared).add(given.stated, stated)
-
-    def merge(self, later: CalibrationSums) -> None:
-        """Add the counts that another has made of the verdicts that follow."""
-        for key, other in later.compared.items():
-            compared = self.compared.setdefault(key, LabelPairs(other.categorical))
-            compared.pairs.update(other.pairs)
-            compared.undecided += other.undecided
-        for rubric, passes in later.passes.items():
-            self.passes.setdefault(rubric, PassSums()).merge(passes)
-        for rubric, labelled in later.labelled.items():
-            self.labelled.setdefault(rubric, Counter()).update(labelled)
-        self.met |= later.met
-        self.taught += later.taught
-        self.again += later.again
-        for known, others in ((self.versions, later.versions), (self.judges, later.judges)):
-            for rubric, names in others.items():
-                keep_first(known.setdefault(rubric, {}), names, MAX_NAMES)
 
 
 class CalibrationPart:

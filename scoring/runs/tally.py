@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.statistics.exact_sums import ExactSum
+from sidejudge.scoring.statistics.parts import FewCounts, FirstFew, OfParts
 from sidejudge.scoring.verdict.verdict import State
 
 from .verdict_line import ScoreLine, VerdictLine
-
-K = TypeVar("K")
 
 _DIGITS = 12
 MAX_NAMES = 20
@@ -26,7 +23,7 @@ MAX_NAMES = 20
 
 
 @dataclass(slots=True)
-class Mean:
+class Mean(OfParts):
     """A weighted mean of ``n`` values."""
 
     n: int = 0
@@ -37,12 +34,6 @@ class Mean:
         self.n += 1
         self._weights.add(weight)
         self._values.add(value * weight)
-
-    def merge(self, other: Mean) -> None:
-        """Add the sums of another."""
-        self.n += other.n
-        self._weights.merge(other._weights)
-        self._values.merge(other._values)
 
     @property
     def total(self) -> float:
@@ -61,18 +52,26 @@ class Mean:
         return None if mean is None else round(mean, _DIGITS)
 
 
-@dataclass(slots=True)
-class MetricTally:
-    """One metric over the cases of a rubric. ``blocked`` counts the cases blocked by it.
+class _Reasons(dict[str, str]):
+    """By status one example of why there was no value: the first in alphabetical order."""
 
-    ``reasons`` holds by status one example of why there was no value: the first in alphabetical order.
-    """
+    def keep(self, status: str, reason: str) -> None:
+        self[status] = min(reason, self.get(status, reason))
+
+    def merge(self, later: _Reasons, /) -> None:
+        for status, reason in later.items():
+            self.keep(status, reason)
+
+
+@dataclass(slots=True)
+class MetricTally(OfParts):
+    """One metric over the cases of a rubric. ``blocked`` counts the cases blocked by it."""
 
     mean: Mean = field(default_factory=Mean)
     raw: Mean = field(default_factory=Mean)
     blocked: int = 0
     missing: Counter[str] = field(default_factory=Counter)
-    reasons: dict[str, str] = field(default_factory=dict)
+    reasons: _Reasons = field(default_factory=_Reasons)
 
     def add(self, score: ScoreLine, weight: float) -> None:
         if score.value is not None:
@@ -81,23 +80,11 @@ class MetricTally:
                 self.raw.add(score.raw, weight)
         elif score.status != Scored.status:
             self.missing[score.status] += 1
-            self._keep(score.status, score.reason)
-
-    def merge(self, other: MetricTally) -> None:
-        """Add the counts of another."""
-        self.mean.merge(other.mean)
-        self.raw.merge(other.raw)
-        self.blocked += other.blocked
-        self.missing.update(other.missing)
-        for status, reason in other.reasons.items():
-            self._keep(status, reason)
-
-    def _keep(self, status: str, reason: str) -> None:
-        self.reasons[status] = min(reason, self.reasons.get(status, reason))
+            self.reasons.keep(score.status, score.reason)
 
 
 @dataclass(slots=True)
-class RubricTally:
+class RubricTally(OfParts):
     """All verdicts of one rubric: the mean composite, where an invalid case counts 0.
 
     An incomplete case does not count, nor one that a blocker disqualified before enough was scored for a composite;
@@ -107,8 +94,8 @@ class RubricTally:
     mean: Mean = field(default_factory=Mean)
     states: Counter[State] = field(default_factory=Counter)
     metrics: dict[str, MetricTally] = field(default_factory=dict)
-    versions: dict[str, None] = field(default_factory=dict)
-    pass_marks: dict[float | None, None] = field(default_factory=dict)
+    versions: FirstFew[str] = field(default_factory=lambda: FirstFew(MAX_NAMES))
+    pass_marks: FirstFew[float | None] = field(default_factory=lambda: FirstFew(2))
     unweighed: int = 0
 
     @property
@@ -119,8 +106,8 @@ class RubricTally:
     def add(self, line: VerdictLine, wanted: frozenset[str]) -> None:
         """Count one verdict and its wanted metrics."""
         self.states[line.state] += 1
-        keep_first(self.versions, (line.rubric_version,), MAX_NAMES)
-        keep_first(self.pass_marks, (line.pass_mark,), 2)
+        self.versions.keep(line.rubric_version)
+        self.pass_marks.keep(line.pass_mark)
         if line.composite is not None or line.state is State.INVALID:
             self.mean.add(line.composite or 0.0, line.weight)
         self.unweighed += line.composite is None and line.state is State.DISQUALIFIED
@@ -130,23 +117,13 @@ class RubricTally:
         for name in line.blockers & wanted:
             self.metrics.setdefault(name, MetricTally()).blocked += 1
 
-    def merge(self, later: RubricTally) -> None:
-        """Add the counts that another has made of the lines that follow."""
-        self.mean.merge(later.mean)
-        self.states.update(later.states)
-        self.unweighed += later.unweighed
-        for name, metric in later.metrics.items():
-            self.metrics.setdefault(name, MetricTally()).merge(metric)
-        keep_first(self.versions, later.versions, MAX_NAMES)
-        keep_first(self.pass_marks, later.pass_marks, 2)
-
 
 @dataclass(slots=True, kw_only=True)
-class ModelTally:
+class ModelTally(OfParts):
     """All figures of the verdicts on one model. ``shown`` names the metrics that matter, by rubric.
 
     ``cost`` is the mean cost of the calls in US dollars over verdicts with a known cost, ``costless`` counts the
-    others. ``others`` counts the verdicts of rubrics that are not shown, by name for at most ``most_others``.
+    others. ``others`` counts the verdicts of rubrics that are not shown, by name for the first of them.
     ``weights`` holds the first two distinct weights.
     """
 
@@ -155,16 +132,15 @@ class ModelTally:
     rubrics: dict[str, RubricTally] = field(default_factory=dict)
     cost: Mean = field(default_factory=Mean)
     costless: int = 0
-    others: Counter[str] = field(default_factory=Counter)
-    most_others: float = MAX_NAMES
-    weights: dict[float, None] = field(default_factory=dict)
+    others: FewCounts[str] = field(default_factory=lambda: FewCounts(MAX_NAMES, rest="…"))
+    weights: FirstFew[float] = field(default_factory=lambda: FirstFew(2))
 
     def add(self, line: VerdictLine) -> None:
         """Count one verdict."""
         if line.rubric not in self.shown:
-            self._count_other(line.rubric, 1)
+            self.others.count(line.rubric)
             return
-        keep_first(self.weights, (line.weight,), 2)
+        self.weights.keep(line.weight)
         self.rubrics.setdefault(line.rubric, RubricTally()).add(line, self.shown[line.rubric])
         if line.rubric not in self.charged:
             return
@@ -175,29 +151,9 @@ class ModelTally:
 
     def part(self) -> ModelTally:
         """An empty tally, for a part of the lines."""
-        return ModelTally(shown=self.shown, charged=self.charged, most_others=math.inf)
+        return ModelTally(shown=self.shown, charged=self.charged, others=FewCounts(math.inf))
 
     @property
     def sums(self) -> ModelTally:
         """The sums of this part."""
         return self
-
-    def merge(self, later: ModelTally, /) -> None:
-        """Add the counts that a part has made of the lines that follow."""
-        for name, rubric in later.rubrics.items():
-            self.rubrics.setdefault(name, RubricTally()).merge(rubric)
-        self.cost.merge(later.cost)
-        self.costless += later.costless
-        for name, count in later.others.items():
-            self._count_other(name, count)
-        keep_first(self.weights, later.weights, 2)
-
-    def _count_other(self, name: str, count: int) -> None:
-        self.others[name if len(self.others) < self.most_others or name in self.others else "…"] += count
-
-
-def keep_first(found: dict[K, None], more: Iterable[K], most: int) -> None:
-    """Add what is not yet in ``found``, in order, while that holds fewer than ``most``."""
-    for each in more:
-        if len(found) < most:
-            found[each] = None

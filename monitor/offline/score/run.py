@@ -29,6 +29,7 @@ from sidejudge.monitor.offline.engine import Engine, RayCluster
 from sidejudge.monitor.route.router import TASK_RUBRICS, Excluded, Route, Router
 from sidejudge.monitor.runtime.tuning import collect_rarely
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.statistics.parts import FewCounts
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.verdict.verdict import Verdict
@@ -287,7 +288,7 @@ class ChunkJudge:
 
     def __call__(self, lines: Sequence[NumberedLine]) -> JudgedChunk:
         """Judge the lines of one chunk, at least one."""
-        remarks, tally, verdicts = RecordedRemarks(), ScoreTally(gaps=Gaps(most=math.inf)), ChunkVerdicts()
+        remarks, tally, verdicts = RecordedRemarks(), ScoreTally(gaps=Gaps(times=FewCounts(math.inf))), ChunkVerdicts()
         self._batch.remarks, self._batch.tally = remarks, tally
         out = None
         try:

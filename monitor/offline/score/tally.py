@@ -18,6 +18,7 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.statistics.estimate import from_sums
 from sidejudge.scoring.statistics.exact_sums import ExactSum
+from sidejudge.scoring.statistics.parts import FewCounts, OfParts
 from sidejudge.scoring.statistics.two_phase import corrected
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.escalation import Escalation
@@ -97,15 +98,14 @@ _JUDGE_WANTED, _EMBEDDINGS_WANTED = "needs a judge", "needs embeddings"
 
 
 @dataclass(slots=True)
-class Gaps:
+class Gaps(OfParts):
     """Counts why verdicts are incomplete: by rubric, metric and reason.
 
-    ``count`` is the number of incomplete verdicts; ``most`` bounds the number of different gaps.
+    ``count`` is the number of incomplete verdicts, ``times`` how often each gap occurred, the first of them.
     """
 
     count: int = 0
-    most: float = _MOST_KNOWN
-    _times: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    times: FewCounts[tuple[str, str, str]] = field(default_factory=lambda: FewCounts(_MOST_KNOWN))
 
     def add(self, verdict: JsonRecord) -> None:
         """Count the gaps of a verdict that neither passed nor failed; others are ignored."""
@@ -115,32 +115,22 @@ class Gaps:
         for score in verdict.get("scores", ()):
             if score["status"] in ("unavailable", "error") and _matters(str(verdict["rubric"]), str(score["metric"])):
                 gap = (str(verdict["rubric"]), str(score["metric"]), str(score["reason"]))
-                self._note(gap, 1)
-
-    def merge(self, later: Gaps) -> None:
-        """Add the counts of later verdicts, for which ``most`` was infinite."""
-        self.count += later.count
-        for gap, times in later._times.items():
-            self._note(gap, times)
-
-    def _note(self, gap: tuple[str, str, str], times: int) -> None:
-        if gap in self._times or len(self._times) < self.most:
-            self._times[gap] += times
+                self.times.count(gap)
 
     def reported(self) -> Iterator[str]:
         """A line for each reason, the most frequent first, and one of remedy where another evaluator would help."""
         metrics: dict[tuple[str, str, int], list[str]] = {}
-        for (rubric, metric, reason), times in self._times.most_common():
+        for (rubric, metric, reason), times in Counter(self.times).most_common():
             metrics.setdefault((rubric, reason, times), []).append(metric)
         for (rubric, reason, times), names in list(metrics.items())[:_MOST_REPORTED]:
             often = "" if times == 1 else f" ({times} times)"
             yield f"{rubric}: {', '.join(names)}: {label(reason, _REASON)}{often}"
         if len(metrics) > _MOST_REPORTED:
             yield f"… and {len(metrics) - _MOST_REPORTED} more reasons"
-        if any(_JUDGE_WANTED in reason and _only_judged(rubric, name) for rubric, name, reason in self._times):
+        if any(_JUDGE_WANTED in reason and _only_judged(rubric, name) for rubric, name, reason in self.times):
             without = ", ".join(name for name in RUBRICS if not only_judged(name))
             yield f"remedy: configure a judge (evaluators.judge); rubrics that need none (--rubric NAME) are {without}"
-        if any(_EMBEDDINGS_WANTED in reason for _, _, reason in self._times):
+        if any(_EMBEDDINGS_WANTED in reason for _, _, reason in self.times):
             yield "remedy: configure embeddings (evaluators.embedding)"
 
 
@@ -156,7 +146,7 @@ def _matters(rubric: str, metric: str) -> bool:
 
 
 @dataclass(slots=True)
-class Count:
+class Count(OfParts):
     """Verdicts of one rubric. ``composites`` is the sum of ``with_composite`` composites.
 
     ``errors`` counts incomplete verdicts in which a score ended in an error. ``cascade`` sums what a stronger judge
@@ -182,16 +172,6 @@ class Count:
         if isinstance(composite, int | float):
             self.composites.add(composite)
             self.with_composite += 1
-
-    def merge(self, other: Count) -> None:
-        """Add the counts of another; the sum is exact for any division of the lines."""
-        self.passed += other.passed
-        self.failed += other.failed
-        self.incomplete += other.incomplete
-        self.errors += other.errors
-        self.composites.merge(other.composites)
-        self.with_composite += other.with_composite
-        self.cascade.merge(other.cascade)
 
     def cascade_line(self) -> str:
         """What the stronger judge changed, and the pass rate that it would find, in one line; empty without one."""
@@ -225,7 +205,7 @@ class Count:
 
 
 @dataclass(slots=True)
-class ScoreTally:
+class ScoreTally(OfParts):
     """The verdicts of a run by rubric, and its lines without a verdict."""
 
     rubrics: dict[str, Count] = field(default_factory=dict)
@@ -257,15 +237,6 @@ class ScoreTally:
             passed = verdict.get("passed")
             count.cascade.move(passed if isinstance(passed, bool) else None, 1.0, Escalation.from_json(cascade), 1)
         count.errors += verdict.get("passed") is None and _failed(verdict.get("scores"))
-
-    def merge(self, later: ScoreTally) -> None:
-        """Add the counts of the lines that follow."""
-        for name, count in later.rubrics.items():
-            self.rubrics.setdefault(name, Count()).merge(count)
-        self.bad_lines += later.bad_lines
-        self.unrouted += later.unrouted
-        self.excluded += later.excluded
-        self.gaps.merge(later.gaps)
 
 
 def _failed(scores: object) -> bool:
