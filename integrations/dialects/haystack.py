@@ -63,6 +63,8 @@ def normalise(raw: RawSpan) -> Span:
     elif kind is SpanKind.AGENT:
         fields["system_prompt"] = messages.system_text(answered) or messages.system_text(requested)
         fields["agent"] = introduced(reading, fields["system_prompt"])
+        if fields["output"] is None and messages.says_nothing(answered_raw):
+            fields["output"] = ""
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)
     elif isinstance(answered_raw, dict) and (ran := messages.read(answered_raw.get("tool_messages"))):

@@ -49,6 +49,7 @@ _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_to
 """Compared, not looked up, because the value may be anything, even a list."""
 
 _HELD = frozenset({"text", "content", "response", "result", "output", _ANSWER_PARTS[-1], *_ANSWERS, *_ARGUMENTS})
+_OF_A_TEXT = frozenset({"type", "text"})
 _OF_CONTENTS = ("text", *_ANSWER_PARTS, *_CALL_PARTS)
 """Types of parts that hold something; a client that is to send no contents leaves it out and sends the type."""
 
@@ -117,9 +118,14 @@ def says_nothing(value: Json) -> bool:
     if isinstance(value, dict):
         listed = next((held for key in _LISTS if isinstance(held := value.get(key), list)), None)
     last = listed[-1] if isinstance(listed, list) and listed else None
-    if not isinstance(last, dict) or any(_plain(last).get(key) for key in _CONTENTS):
+    if not isinstance(last, dict):
         return False
-    return _ends_silent(read(last))
+    contents = [held for key in _CONTENTS if (held := _plain(last).get(key))]
+    parts = [part for held in contents for part in (held if isinstance(held, list) else [held])]
+    texts = all(
+        isinstance(part, str) or (isinstance(part, dict) and {"text"} <= part.keys() <= _OF_A_TEXT) for part in parts
+    )
+    return texts and _ends_silent(read(last))
 
 
 def last_content(value: Json, role: str) -> Json:

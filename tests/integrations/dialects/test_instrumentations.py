@@ -711,6 +711,15 @@ def test_mlflow_s_texts_are_unquoted_once() -> None:
     assert (span.input, span.output) == ("go", '{"a": 1}')
 
 
+def test_an_agent_of_haystack_s_that_ends_without_a_word_has_no_answer() -> None:
+    silent = {"role": "assistant", "name": None, "meta": {"finish_reason": "stop"}, "content": [{"text": ""}]}
+    asked = {"role": "user", "content": [{"text": "Q"}]}
+    run = normalise(_raw("haystack.agent.run", "haystack", attributes={"haystack.agent.output": json.dumps(
+        {"messages": [asked, silent], "step_count": 3, "exit_reason": "max_agent_steps", "last_message": silent}
+    )}))  # fmt: skip
+    assert (run.kind, run.output, run.unread) == (SpanKind.AGENT, "", ())
+
+
 def test_haystack_s_plain_generators_and_retrievers_are_read() -> None:
     generator = normalise(_raw("haystack.component.run", "haystack", attributes={
         "haystack.component.type": "OpenAIGenerator", "haystack.component.input": '{"prompt": "Where?"}',
