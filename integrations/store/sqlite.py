@@ -188,23 +188,23 @@ class Store(Part):
         await self._writer.do(partial(self._spare, spared))
         chunks_before_ns = before_ns if chunks_before_ns is None else chunks_before_ns
         referred_before_ns = chunks_before_ns if referred_before_ns is None else referred_before_ns
-        for name, before in (
-            ("purge_chunks", chunks_before_ns),
-            ("purge_traces", before_ns),
-            ("purge_verdicts", before_ns),
-            ("purge_outbox", before_ns),
-            ("referred_forget", referred_before_ns),
-            ("belated_forget", referred_before_ns),
+        for name, before, limit in (
+            ("purge_chunks", chunks_before_ns, SLICE),
+            ("purge_traces", before_ns, SLICE // 4),  # with several verdicts each
+            ("purge_verdicts", before_ns, SLICE),
+            ("purge_outbox", before_ns, SLICE),
+            ("referred_forget", referred_before_ns, SLICE),
+            ("belated_forget", referred_before_ns, SLICE),
         ):
             # In slices, so that requests that wait for their commit do not wait for all of it.
-            while await self._writer.do(partial(self._purge_slice, name, before)) == SLICE:
+            while await self._writer.do(partial(self._purge_slice, name, before, limit)) == limit:
                 pass
         while await self._writer.do(give_back):
             pass
         await self._writer.do(self._capacity.measure)
 
-    def _purge_slice(self, name: str, before_ns: int, connection: sqlite3.Connection) -> int:
-        gone = connection.execute(self._sql[name], {"before": before_ns, "limit": SLICE})
+    def _purge_slice(self, name: str, before_ns: int, limit: int, connection: sqlite3.Connection) -> int:
+        gone = connection.execute(self._sql[name], {"before": before_ns, "limit": limit})
         if name != "purge_traces":
             return gone.rowcount
         trace_ids = gone.fetchall()

@@ -161,7 +161,7 @@ async def test_purging_takes_what_is_old_and_never_what_waits(store):
 
 
 async def test_while_it_is_purged_a_trace_is_there_with_all_its_verdicts_or_not_at_all(store, monkeypatch):
-    monkeypatch.setattr(sqlite, "SLICE", 2)
+    monkeypatch.setattr(sqlite, "SLICE", 8)
     for n in range(5):
         both = [verdict(passed=True, rubric=rubric) for rubric in ("qa", "workflow")]
         await store.finish(finished(trace_id=bytes([n]) * 16, closed_ns=n, verdicts=both))
