@@ -37,8 +37,8 @@ fmt: $(VENV)/.dev ## format, and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-image: $(VENV)/.dev ## build the image with buildah on a base of Debian's packages, run it read-only, look what it holds (a minute)
-	IMAGE=1 $(BIN)/python -m pytest -q -n0 -p no:cacheprovider tests/image/test_built.py
+image: $(VENV)/.dev ## build the image with buildah on a base of Debian's packages, run it and the one with a judge read-only (two minutes)
+	IMAGE=1 $(BIN)/python -m pytest -q -n0 -o cache_dir=$(VENV)/.image tests/image/test_built.py tests/image/test_variants.py
 
 MINUTES ?= 5
 faults: $(VENV)/.dev ## kills, broken disks and hostile callers against a running monitor: make faults MINUTES=30 SEED=7 BUDGET="--slow-readers 300"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import httpx
@@ -14,6 +15,7 @@ from tests.image.container import Container, send
 from tests.image.sandbox import missing
 
 pytestmark = [
+    pytest.mark.skipif("IMAGE" not in os.environ, reason="half a minute for the image with a judge; make image"),
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
     pytest.mark.timeout(600),  # its environment is made here, of 300 MB of wheels
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.otlp_requests import S, request, span, trace
 from tests.running import Running
 
@@ -38,18 +38,35 @@ def python(tmp_path_factory):
     return environment / "bin" / "python"
 
 
+def run(python, program, cwd):
+    """A program that finds the plugin where the environment has it, without a start of its own."""
+    (target,) = python.parents[1].glob("lib/python*/site-packages")
+    beside = f"import sys; sys.path.append({str(target)!r})\n"
+    return forked.sidejudge("-c", beside + program, cwd=cwd, env={"SIDEJUDGE_STORE__PATH": str(cwd / "store.sqlite")})
+
+
 def sidejudge(python, *args, cwd):
-    return subprocess.run(
-        [str(python), "-P", "-m", "sidejudge", *args], capture_output=True, text=True, cwd=cwd, check=False,
-        env={**os.environ, "SIDEJUDGE_STORE__PATH": str(cwd / "store.sqlite")}, timeout=120,
-    )  # fmt: skip
+    return run(python, f"sys.argv[1:] = {args!r}\nfrom sidejudge.monitor.cli import main; main()", cwd)
 
 
 def test_its_rubric_judges_with_its_metric_and_what_is_broken_is_left_out(python, tmp_path):
     (tmp_path / "sidejudge.yaml").write_text(CONFIG)
     cases = [{"case_id": "1", "model_output": "Thank you, it is on its way."}, {"case_id": "2", "model_output": "No."}]
     (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)))
-    done = sidejudge(python, "score", "cases.jsonl", "--config", "sidejudge.yaml", "--out", "out.jsonl", cwd=tmp_path)
+    # Anew: metrics are known from the first import on.
+    command = [
+        python,
+        "-P",
+        "-m",
+        "sidejudge",
+        "score",
+        "cases.jsonl",
+        "--config",
+        "sidejudge.yaml",
+        "--out",
+        "out.jsonl",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=120)
     verdicts = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [each["state"] for each in verdicts] == ["valid", "incomplete"], done.stderr
     assert verdicts[0]["scores"][0]["reason"] == "it thanks"
@@ -140,7 +157,7 @@ def test_its_dialect_normalises_its_own_spans(python, tmp_path):
         "span = RawSpan(trace_id='1'*32, span_id='2'*16, parent_id=None, name='x', start_ns=1, end_ns=2,"
         " scope_name='acme.tracing'); print(dialects.normalise(span).dialect)"
     )
-    done = subprocess.run([str(python), "-P", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = run(python, program, tmp_path)
     assert done.stdout.strip() == "acme", done.stderr
 
 
@@ -153,12 +170,12 @@ def test_its_author_runs_the_conformance_kit(python, tmp_path):
         "check_dialect(DIALECT, [RawSpan(trace_id='1'*32, span_id='2'*16, parent_id=None, name='x', start_ns=1,"
         " end_ns=2, scope_name='acme.tracing')])"
     )
-    done = subprocess.run([str(python), "-P", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = run(python, program, tmp_path)
     assert done.returncode == 0, done.stderr
 
 
 def test_the_kit_checks_the_rubrics_that_it_is_given_and_no_others_that_are_installed(python, tmp_path):
     program = "from sidejudge.testing import check_rubric; check_rubric({})"
-    done = subprocess.run([str(python), "-P", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = run(python, program, tmp_path)
     assert "the map declares no rubric" in done.stderr
     assert "plugin acme-broken of acme-sidejudge 1.0.0 cannot be loaded: AttributeError: " in done.stderr
