@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sidejudge.scoring.statistics.estimate import Estimate
-from sidejudge.scoring.statistics.exact_sums import ExactSum, ExactSums
+from sidejudge.scoring.statistics.sums import ExactSum, ExactSums
 from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, DrawnSums, corrected
 from sidejudge.scoring.status.snapshots import CascadeSnapshot
 from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from sidejudge.scoring.statistics.agreement import Confusion
 from sidejudge.scoring.statistics.estimate import Estimate, check_weight, from_sums
-from sidejudge.scoring.statistics.exact_sums import ExactSum
 from sidejudge.scoring.statistics.interval import missing_band
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.statistics.sums import ExactSum
 from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, corrected
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus
 from sidejudge.scoring.status.status import Drops, Policy, appraise

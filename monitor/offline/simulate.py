@@ -33,7 +33,7 @@ from sidejudge.scoring.alerts.event import Incident, Incidents
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.runs.tally import MAX_NAMES
 from sidejudge.scoring.runs.verdict_line import VerdictLineError, read_verdict
-from sidejudge.scoring.statistics.parts import FirstFew
+from sidejudge.scoring.statistics.sums import FirstFew
 from sidejudge.scoring.status.snapshots import JudgeSnapshot, Spending
 from sidejudge.scoring.status.status import Status
 from sidejudge.scoring.trace.time_units import DAY_NS

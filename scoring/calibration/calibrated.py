@@ -21,10 +21,9 @@ from sidejudge.scoring.statistics.agreement import (
     ordinal_weights,
 )
 from sidejudge.scoring.statistics.estimate import from_sums
-from sidejudge.scoring.statistics.exact_sums import ExactSum
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson
-from sidejudge.scoring.statistics.parts import OfParts
 from sidejudge.scoring.statistics.ppi import Corrected, LabelSums, prediction_powered, rogan_gladen
+from sidejudge.scoring.statistics.sums import ExactSum, OfParts
 
 MAX_CATEGORIES = 20
 """With more distinct values than this they are measurements rather than categories, and chance agreement means

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from sidejudge.scoring.runs.label_line import PASS, LabelLine, LabelLineError, LabelValue, Subject, our_value
 from sidejudge.scoring.runs.tally import MAX_NAMES
 from sidejudge.scoring.runs.verdict_line import VerdictLine
-from sidejudge.scoring.statistics.parts import FirstFew, OfParts
 from sidejudge.scoring.statistics.ppi import label_sums
+from sidejudge.scoring.statistics.sums import FirstFew, OfParts
 
 from .calibrated import Calibrated, PassSums, calibrated
 

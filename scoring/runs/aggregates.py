@@ -21,7 +21,7 @@ from typing import TypeAlias
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.result import Failed, Unavailable
 from sidejudge.scoring.statistics.descriptive import p50, p95
-from sidejudge.scoring.statistics.exact_sums import ExactSum
+from sidejudge.scoring.statistics.sums import ExactSum
 
 from .tally import Mean
 from .verdict_line import VerdictLine, VerdictLineError, number, read_verdict, scores

@@ -11,8 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from sidejudge.scoring.result.result import Scored
-from sidejudge.scoring.statistics.exact_sums import ExactSum
-from sidejudge.scoring.statistics.parts import FewCounts, FirstFew, OfParts
+from sidejudge.scoring.statistics.sums import ExactSum, FewCounts, FirstFew, OfParts
 from sidejudge.scoring.verdict.verdict import State
 
 from .verdict_line import ScoreLine, VerdictLine

@@ -29,8 +29,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from .exact_sums import UNIT, ExactSum
 from .interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, Interval, student, wilson, wilson_pair
+from .sums import UNIT, ExactSum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from sidejudge.monitor.alerting.details import LIMITED_SHARE, keeps_to_scenario
 from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
 from sidejudge.monitor.alerting.windows import HeldObservation
 from sidejudge.scoring.statistics.design_effect import LARGEST
-from sidejudge.scoring.statistics.exact_sums import ExactSums
+from sidejudge.scoring.statistics.sums import ExactSums
 from sidejudge.scoring.status.service_status import OTHER
 from sidejudge.scoring.trace.time_units import MINUTE_NS
 

@@ -30,9 +30,9 @@ from sidejudge.monitor.alerting.observation import First, Key, Observation, Slic
 from sidejudge.monitor.alerting.windows import HeldObservation, Windows
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.estimate import Estimate, MeanEstimate, MeanSums, from_sums, mean_from_sums
-from sidejudge.scoring.statistics.exact_sums import ExactSums
 from sidejudge.scoring.statistics.interval import missing_band
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.statistics.sums import ExactSums
 from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, corrected
 from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus

@@ -29,7 +29,7 @@ from sidejudge.monitor.offline.engine import Engine, RayCluster
 from sidejudge.monitor.route.router import TASK_RUBRICS, Excluded, Route, Router
 from sidejudge.monitor.runtime.tuning import collect_rarely
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.statistics.parts import FewCounts
+from sidejudge.scoring.statistics.sums import FewCounts
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.verdict.verdict import Verdict

@@ -17,8 +17,7 @@ from sidejudge.monitor.config.warnings import only_judged
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.statistics.estimate import from_sums
-from sidejudge.scoring.statistics.exact_sums import ExactSum
-from sidejudge.scoring.statistics.parts import FewCounts, OfParts
+from sidejudge.scoring.statistics.sums import ExactSum, FewCounts, OfParts
 from sidejudge.scoring.statistics.two_phase import corrected
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.escalation import Escalation

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from statsmodels.stats.weightstats import DescrStatsW
 
 from sidejudge.scoring.statistics.estimate import MeanSums, mean_estimate, mean_from_sums
-from sidejudge.scoring.statistics.exact_sums import ExactSum
 from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, student
+from sidejudge.scoring.statistics.sums import ExactSum
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=60), st.floats(0.1, 100))

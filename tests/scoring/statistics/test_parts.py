@@ -4,8 +4,7 @@ import pickle
 from collections import Counter
 from dataclasses import dataclass, field
 
-from sidejudge.scoring.statistics.exact_sums import ExactSum
-from sidejudge.scoring.statistics.parts import FewCounts, FirstFew, OfParts
+from sidejudge.scoring.statistics.sums import ExactSum, FewCounts, FirstFew, OfParts
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.statistics.exact_sums import ExactSum
+from sidejudge.scoring.statistics.sums import ExactSum
 
 finite = st.floats(min_value=-1e300, max_value=1e300)
 
