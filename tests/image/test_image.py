@@ -96,7 +96,7 @@ def test_sigterm_and_sigkill_under_load_lose_nothing_that_was_acknowledged(conta
     senders = [threading.Thread(target=keep_sending, args=(seed,)) for seed in range(3)]
     for sender in senders:
         sender.start()
-    time.sleep(1.0)
+    time.sleep(0.4)
     container.end(grace_s=grace_s)
     stop.set()
     for sender in senders:

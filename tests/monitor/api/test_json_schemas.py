@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +18,7 @@ from sidejudge.scoring.scenario.reading import parse_scenario
 from sidejudge.scoring.scenario.scenario import FIELDS, ScenarioError
 
 
+@cache
 def validator(name: str) -> Draft202012Validator:
     schema = SCHEMAS[name]()
     Draft202012Validator.check_schema(schema)
