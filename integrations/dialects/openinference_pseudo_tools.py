@@ -25,6 +25,7 @@ _TOOLS = "smolagents.tools_names"
 _ANSWERING_MODEL = re.compile(r", model='([^'\\]{1,100})', object='")
 _STREAMED_ANSWER = ")FinalAnswerStep(output="
 """A streaming agent's output is everything it yielded, printed one after the other; the answer is the last."""
+_NAMES_ALONE = re.compile(r"\s*(?:\[\[ ## \w+ ## \]\]\s*)+")
 _OWN_FIELDS = frozenset({"trajectory", "reasoning"})
 _FINISH = "finish"
 """The pseudo-tool that an agent calls when it has finished."""
@@ -106,9 +107,14 @@ def _with_answer(message: Message) -> Message:
 
 
 def dspy(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """Fields of a DSPy signature are inputs and outputs, an agent's trajectory among them."""
+    """Fields of a DSPy signature are inputs and outputs, an agent's trajectory among them.
+
+    A model puts the name of each field above it; where it has nothing to say, the names are all that it writes.
+    """
     if kind is SpanKind.LLM:
         reading.model_requested_for(fields)
+        if isinstance(written := fields["output"], str) and _NAMES_ALONE.fullmatch(written):
+            fields |= {"output": "", "output_messages": (Message(role="assistant"),)}
     elif kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
         name = tool.name.removesuffix(".__call__").removesuffix(".acall")
@@ -130,7 +136,9 @@ def _field(value: unwrap.Content, otherwise: Json) -> Json:
     if not isinstance(found, dict):
         return otherwise
     own = [held for name, held in found.items() if name not in _OWN_FIELDS]
-    return as_text(own[0]) or otherwise if len(own) == 1 else otherwise
+    if len(own) != 1:
+        return otherwise
+    return "" if own[0] == "" else as_text(own[0]) or otherwise
 
 
 def beeai(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:

@@ -148,12 +148,24 @@ def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence
         # Where a tool for it gave the answer after the last call of a model, the text of that call was a thought.
         tools = sorted(trace.spans, key=lambda span: span.start_ns)
         yield answer_given(each.tool for each in tools if each.tool and each.start_ns > spoken[0].start_ns)
-    # A text beside a call is a thought: the answer comes after the results.
-    for span in (*agents, *spoken[:1], *(span for span in spoken[1:] if not asks_for_tools(span))):
+    # A text beside a call is a thought: the answer comes after the results. Where the last call of a model was answered
+    # with nothing, what one before it was answered with was for that call; spans of one call run at a time.
+    since = spoken[0].start_ns if spoken and _says_nothing(spoken[0]) else 0
+    earlier = (span for span in spoken[1:] if span.end_ns > since and not asks_for_tools(span))
+    for span in (*agents, *spoken[:1], *earlier):
         yield span.output
     # Where models have messages without text, the output of the steps below them is not the answer.
     for span in index.chains if not any(call.output_messages for call in trace.models) else ():
         yield span.output
+
+
+def _says_nothing(call: Span) -> bool:
+    """Whether a model that was asked in words is known to have answered with neither text nor call."""
+    if shows(call.output) or call.error is not None or call.finish_reason == "tool_calls":
+        return False
+    answered = call.output is not None or any(message.role == "assistant" for message in call.output_messages)
+    held = any(message.text or message.tool_calls or message.withheld for message in call.output_messages)
+    return answered and not held and (shows(call.input) or any(message.text for message in call.input_messages))
 
 
 def _given(

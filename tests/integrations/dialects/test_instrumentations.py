@@ -720,6 +720,19 @@ def test_an_agent_of_haystack_s_that_ends_without_a_word_has_no_answer() -> None
     assert (run.kind, run.output, run.unread) == (SpanKind.AGENT, "", ())
 
 
+@pytest.mark.parametrize("answer", ["", "Here."])
+def test_a_module_of_dspy_s_whose_only_field_is_empty_answers_nothing(answer: str) -> None:
+    written = f"[[ ## answer ## ]]\n{answer}\n\n[[ ## completed ## ]]"
+    asked = {"openinference.span.kind": "LLM", "llm.input_messages.0.message.role": "user",
+             "llm.input_messages.0.message.content": "Q", "llm.output_messages.0.message.role": "assistant",
+             "llm.output_messages.0.message.content": written}  # fmt: skip
+    module = {"openinference.span.kind": "CHAIN", "input.value": "Q", "output.value": json.dumps({"answer": answer})}
+    scope = "openinference.instrumentation.dspy"
+    spans = [normalise(_raw("Desk.forward", scope, attributes=module)),
+             normalise(_raw("LM.__call__", scope, number=2, parent=1, attributes=asked))]  # fmt: skip
+    assert extract(Trace.of("1" * 32, spans, "batch")).model_output == (answer or None)
+
+
 def test_haystack_s_plain_generators_and_retrievers_are_read() -> None:
     generator = normalise(_raw("haystack.component.run", "haystack", attributes={
         "haystack.component.type": "OpenAIGenerator", "haystack.component.input": '{"prompt": "Where?"}',

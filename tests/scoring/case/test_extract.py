@@ -747,6 +747,26 @@ def test_what_was_asked_and_answered_is_the_root_s_before_the_agent_s_before_the
     assert (_case(bare, agent, reported).input, _case(bare, agent, reported).model_output) == ("t?", "t!")
 
 
+def test_what_an_earlier_model_call_answered_is_no_answer_where_the_last_one_said_nothing() -> None:
+    root = _span("root", None, C, 0, 30)
+    rewrites = _span("rewrites", "root", L, 1, 9, input="Rewrite: Where?", output="where ship")
+    answers = _span("answers", "root", L, 10, 19, input="Answer: where ship", output="")
+    silent = (Message(role="assistant"),)
+
+    def answer(last: Span) -> Json:
+        return _case(root, rewrites, last).model_output
+
+    for empty in (answers, replace(answers, output=None, output_messages=silent)):
+        assert answer(empty) is None
+        assert answer(replace(empty, start_ns=rewrites.start_ns)) == "where ship", "two spans may be one call"
+    for unknown in (
+        replace(answers, output=None), replace(answers, input=None), replace(answers, error="down"),
+        replace(answers, finish_reason="tool_calls"),
+        replace(answers, output=None, output_messages=(replace(silent[0], withheld=True),)),
+    ):  # fmt: skip
+        assert answer(unknown) == "where ship"
+
+
 @pytest.mark.parametrize(("agent", "answer"), [(None, "Friday."), ("Monday.", "Monday.")])
 def test_what_a_tool_for_answers_was_given_after_the_last_model_call_is_the_answer_where_no_agent_states_one(
     agent: str | None, answer: str
