@@ -78,7 +78,8 @@ def spans(replayed) -> list[tuple[str, float, float | None]]:
 
 def test_a_dip_is_told_as_a_watch_would_have_and_not_otherwise(tmp_path: Path):
     lines = verdicts((3, 0.97), (2, 0.5), (4, 0.97))
-    (warning, began, ended), (critical, worse, better) = spans(played(filed(tmp_path, lines), 9))
+    past = played(filed(tmp_path, lines), 9)
+    (warning, began, ended), (critical, worse, better) = spans(past)
     assert (warning, critical) == ("pass_rate_warning", "pass_rate_critical")
     assert 3 < began < worse < 4.5
     assert 5 < better < ended < 7
@@ -97,7 +98,7 @@ def test_a_dip_is_told_as_a_watch_would_have_and_not_otherwise(tmp_path: Path):
         for event in watch.look(Observed(now_ns=now_ns), found, {"qa": WATCHED["qa"].on_average}):
             incidents.add(event)
     by_hand = [(each.condition, each.began_ns, each.ended_ns) for each in incidents.reported()]
-    replayed = [(each.condition, each.began_ns, each.ended_ns) for each in played(filed(tmp_path, lines), 9).incidents]
+    replayed = [(each.condition, each.began_ns, each.ended_ns) for each in past.incidents]
     assert replayed == by_hand
     assert "metric_mean_low" in {condition for condition, *_ in replayed}
 
