@@ -283,7 +283,7 @@ def _contents_unknown(trace: Trace) -> bool:
 
     One answer that was not captured is enough where its model was offered tools, or where the history of another model
     call holds calls that its own does not; an agent that was offered some shows none where no model's call is there.
-    A span without contents beside another of the same response hides none.
+    A span without contents beside another of the same response hides none, nor does one below the span of its call.
     A model that stopped for the sake of calls made some, which some clients leave out.
     """
     if any(each.finish_reason == "tool_calls" for each in trace.models):
@@ -293,7 +293,11 @@ def _contents_unknown(trace: Trace) -> bool:
     silent = [
         each
         for each in trace.models
-        if each.error is None and each.output is None and not each.output_messages and each.response_id not in shown
+        if each.error is None
+        and each.output is None
+        and not each.output_messages
+        and each.response_id not in shown
+        and not _shown_above(trace, each)
     ]
     most = max(map(_in_history, trace.models), default=0) if silent else 0
     if any(span.tool_definitions or _in_history(span) < most for span in silent):
@@ -305,6 +309,15 @@ def _contents_unknown(trace: Trace) -> bool:
     agents = [span for span in trace.spans if span.kind is SpanKind.AGENT]
     said = any(span.input_messages or span.output_messages or span.input or span.output for span in trace.spans)
     return any(span.error is None and (span.tool_definitions or not said) for span in agents)
+
+
+def _shown_above(trace: Trace, call: Span) -> bool:
+    """Whether the span above is that of the same call, asked the same, and has the answer: of LiteLLM's two spans."""
+    above = trace.parent(call)
+    if above is None or above.kind is not SpanKind.LLM or above.input_messages != call.input_messages:
+        return False
+    alone = sum(each.kind is SpanKind.LLM for each in trace.children[above.span_id]) == 1
+    return alone and bool(call.input_messages) and (above.output is not None or bool(above.output_messages))
 
 
 def _in_history(span: Span) -> int:

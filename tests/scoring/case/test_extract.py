@@ -182,6 +182,17 @@ def test_a_span_without_contents_hides_no_call_where_another_has_the_answer_of_t
     assert _case(turn, instrumented, replace(of_the_sdk, response_id=None)).tools_used is None
 
 
+def test_a_span_without_contents_hides_no_call_where_the_one_above_it_has_the_answer_to_the_same_question() -> None:
+    asked = (Message(role="user", text="Where?"),)
+    whole = _span("m1", None, L, 1, 9, output="Here.", input_messages=asked, tool_definitions=("{}",))
+    raw = _span("m2", "m1", L, 2, 4, input_messages=asked, tool_definitions=("{}",))
+    assert _case(whole, raw).tools_used == ()
+    assert _case(whole, raw, replace(raw, span_id="m3")).tools_used is None, "two calls"
+    assert _case(whole, replace(raw, input_messages=(*asked, *asked))).tools_used is None, "another call"
+    assert _case(replace(whole, input_messages=()), replace(raw, input_messages=())).tools_used is None, "not known"
+    assert _case(replace(whole, output=None), raw).tools_used is None
+
+
 def test_a_tool_span_and_the_call_in_the_message_are_one_call() -> None:
     requested = _call("find", {"q": "x"}, "c1")
     for spanned in (
