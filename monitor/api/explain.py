@@ -181,7 +181,7 @@ def _verdict(verdict: VerdictDocument) -> Iterator[str]:
         reason = f": {score['reason']}" if score.get("reason") else ""
         yield f"    {score['metric']} {shown}{rating}, weight {score.get('weight', 0):g}{reason}"
         if verdict["rubric"] in SCENARIO_RUBRICS and "unexpected: " in reason:
-            yield "      what should be called closes what may be called; 'closed: false' in the scenario allows others"
+            yield "      the scenario excludes it, or does not name it where it is closed ('closed: false' opens it)"
 
 
 JUDGE_CALLS_OFF: Final = (

@@ -175,6 +175,13 @@ def test_a_composite_is_shown_on_the_side_of_the_pass_mark_that_decides() -> Non
     assert "  qa: failed, composite 0.8697 (pass mark 0.87), valid" in shown
 
 
+def test_what_is_unexpected_may_be_excluded_where_the_scenario_is_open() -> None:
+    tools = {"metric": "tools", "value": 0.0, "reason": "unexpected: web_search"}
+    verdict = {"rubric": "workflow", "passed": False, "state": "valid", "scores": [tools]}
+    shown = "".join(explanation({"trace_id": TRACE, "reason": "scored", "verdicts": [verdict]}))
+    assert "the scenario excludes it, or does not name it where it is closed" in shown
+
+
 def test_a_story_of_few_words_is_told_as_well() -> None:
     assert list(explanation({"trace_id": TRACE, "reason": None}))[-1].startswith("  it is still open")
     waits = list(explanation({"trace_id": TRACE, "reason": None, "waits_for": "judge"}))
