@@ -290,6 +290,7 @@ def _contents_unknown(trace: Trace) -> bool:
         return True
     spoken = [each for each in trace.models if each.output is not None or each.output_messages]
     shown = {each.response_id for each in spoken} - {None}
+    below = Counter(each.parent_id for each in trace.models)
     silent = [
         each
         for each in trace.models
@@ -297,7 +298,7 @@ def _contents_unknown(trace: Trace) -> bool:
         and each.output is None
         and not each.output_messages
         and each.response_id not in shown
-        and not _shown_above(trace, each)
+        and not (below[each.parent_id] == 1 and _shown_above(trace, each))
     ]
     most = max(map(_in_history, trace.models), default=0) if silent else 0
     if any(span.tool_definitions or _in_history(span) < most for span in silent):
@@ -316,8 +317,7 @@ def _shown_above(trace: Trace, call: Span) -> bool:
     above = trace.parent(call)
     if above is None or above.kind is not SpanKind.LLM or above.input_messages != call.input_messages:
         return False
-    alone = sum(each.kind is SpanKind.LLM for each in trace.children[above.span_id]) == 1
-    return alone and bool(call.input_messages) and (above.output is not None or bool(above.output_messages))
+    return bool(call.input_messages) and (above.output is not None or bool(above.output_messages))
 
 
 def _in_history(span: Span) -> int:
