@@ -55,6 +55,7 @@ _Rows: TypeAlias = Sequence[Mapping[str, object]]
 _P = TypeVar("_P", bound=TracePosition)
 _STRICT = [Depends(only_known)]
 _WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body describes how."}}
+_HIDDEN: _Responses = {403: {"model": ProblemBody, "description": "Contents of traces are not shown to this caller."}}
 
 
 class _Protobuf(Response):
@@ -250,8 +251,9 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         return await asyncio.to_thread(_json, found, request)
 
     @app.get(
-        "/v1/traces/{trace_id}/spans", response_class=_Protobuf, responses=unknown, tags=["v1"], dependencies=_STRICT
-    )
+        "/v1/traces/{trace_id}/spans", response_class=_Protobuf, responses={**_HIDDEN, **unknown}, tags=["v1"],
+        dependencies=_STRICT,
+    )  # fmt: skip
     async def spans(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
         """The spans of one trace while they are held: an OTLP request in protobuf, as 'try' and 'inspect' read it."""
         rules.require_contents(request, "spans")
@@ -264,7 +266,7 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         return _Protobuf(found)
 
     @app.get(
-        "/v1/traces/{trace_id}/judge", response_model=JudgeCallsBody, responses=_WRONG, tags=["v1"],
+        "/v1/traces/{trace_id}/judge", response_model=JudgeCallsBody, responses={**_HIDDEN, **_WRONG}, tags=["v1"],
         dependencies=_STRICT,
     )  # fmt: skip
     async def judge_calls(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
