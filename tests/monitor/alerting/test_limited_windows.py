@@ -13,8 +13,9 @@ from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.statistics.quantile import Measured
 from sidejudge.scoring.status.hysteresis import Hysteresis
-from sidejudge.scoring.status.metric_status import MetricLimit, MetricStatus
+from sidejudge.scoring.status.metric_status import MetricLimit, MetricStatus, metric_estimate
 from sidejudge.scoring.status.status import Policy, Status
 
 MINUTE_NS = 60 * 10**9
@@ -213,3 +214,6 @@ def test_a_fall_within_a_busy_window_is_noticed_and_shown_by_the_values_since():
     assert minutes <= 40
     assert service.grade.appraisal.status is Status.WARNING
     assert (service.grade.estimate.n, service.grade.estimate.value) == (minutes, pytest.approx(0.2))
+    values = [Measured(each.metrics["relevance"], 1.0, None) for each in service.seen[-minutes:]]
+    plain = metric_estimate(GRADE, values, largest=1.0)
+    assert service.grade.estimate.upper > plain.upper, "the beginning was chosen, because it looks bad"
