@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -143,6 +145,16 @@ async def test_since_when_all_is_held_is_known_after_a_restart_and_whatever_the_
     assert again.kept_since_ns(MINUTE, now_ns + 1) == now_ns + 1 - MINUTE
     assert again.kept_since_ns(RETENTION, since_ns - 1) == since_ns - 1 - RETENTION, "it was of a clock that was ahead"
     again.close()
+
+
+async def test_a_store_that_takes_no_record_of_it_is_cleared_all_the_same(kept, tmp_path):
+    count = await kept.fill()
+    with closing(sqlite3.connect(tmp_path / "s.sqlite")) as other:
+        other.execute("CREATE TRIGGER none BEFORE INSERT ON facts BEGIN SELECT RAISE(ABORT, 'full'); END")
+    steps = await kept.free_space(count)
+    assert kept.store.fullness < 0.8
+    now_ns = START + count * 10**9
+    assert kept.store.kept_since_ns(RETENTION, now_ns) == now_ns - (RETENTION >> steps)
 
 
 async def test_while_there_is_room_nothing_is_let_go(kept):
