@@ -147,8 +147,9 @@ def last_content(value: Json, role: str) -> Json:
     others = {key: held for key, held in value.items() if key not in _LISTS and held not in (None, "", [], {})}
     if role == "assistant" and "structured_response" in others:
         return others["structured_response"]
-    silent = role == "assistant" and says_nothing(value)
-    return None if not others or silent or _role(_plain(value)) is not None else value
+    if not others or _role(_plain(value)) is not None or (role == "assistant" and says_nothing(value)):
+        return None
+    return value
 
 
 def _structured(text: str) -> str:

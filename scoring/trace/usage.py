@@ -154,17 +154,18 @@ def _same_call(earlier: Span, span: Span) -> bool:
     if None not in (earlier.usage, span.usage) and _tokens(earlier) != _tokens(span):
         return False
     two_dialects = earlier.dialect != span.dialect and earlier.kind is span.kind is SpanKind.LLM
-    answer, answer_before = _answer(span), _answer(earlier)
     siblings = two_dialects and earlier.parent_id == span.parent_id
     within = earlier.end_ns >= span.end_ns or (
-        siblings and earlier.end_ns > span.start_ns and any(answer) and answer == answer_before
+        siblings and earlier.end_ns > span.start_ns and any(answer := _answer(span)) and answer == _answer(earlier)
     )
     if span.response_id is not None or (earlier.name == span.name and earlier.dialect == span.dialect):
         # An agent that asks its model again and again, unless two clients made them: one names responses, one does not.
         two_clients = (earlier.response_id is None) is not (span.response_id is None)
         beside = within and earlier.parent_id == span.parent_id and earlier.kind is span.kind
-        one_is_silent = two_dialects and not (any(answer) and any(answer_before))
-        return two_clients and beside and (one_is_silent or answer[0] == answer_before[0])
+        if not (two_clients and beside):
+            return False
+        one_is_silent = two_dialects and not (any(_answer(span)) and any(_answer(earlier)))
+        return one_is_silent or (span.output or "") == (earlier.output or "")
     if within and two_dialects:
         return True
     own, other = _contents(span), _contents(earlier)
