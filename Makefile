@@ -8,7 +8,7 @@ UV     := UV_HTTP_RETRIES=0 UV_HTTP_TIMEOUT=20 $(BIN)/python -m uv pip install -
 install = $(UV) $(1) 2>/dev/null || $(PIP) install $(1)
 
 # Files are spread over processes, each whole (tests/spread.py). The slow files come first (tests/conftest.py).
-# Four processes on two cores, for a slow test waits for programs of its own most of the time.
+# Six processes on two cores, for a slow test waits for programs of its own most of the time.
 SPREAD := -p tests.spread --forks 6
 # Hundreds of processes and each run compile everything anew where this is set; rewriting assertions takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE

@@ -54,19 +54,8 @@ def test_its_rubric_judges_with_its_metric_and_what_is_broken_is_left_out(python
     cases = [{"case_id": "1", "model_output": "Thank you, it is on its way."}, {"case_id": "2", "model_output": "No."}]
     (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)))
     # Anew: metrics are known from the first import on.
-    command = [
-        python,
-        "-P",
-        "-m",
-        "sidejudge",
-        "score",
-        "cases.jsonl",
-        "--config",
-        "sidejudge.yaml",
-        "--out",
-        "out.jsonl",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=120)
+    command = ["-P", "-m", "sidejudge", "score", "cases.jsonl", "--config", "sidejudge.yaml", "--out", "out.jsonl"]
+    done = subprocess.run([python, *command], capture_output=True, text=True, cwd=tmp_path, check=False, timeout=120)
     verdicts = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [each["state"] for each in verdicts] == ["valid", "incomplete"], done.stderr
     assert verdicts[0]["scores"][0]["reason"] == "it thanks"
