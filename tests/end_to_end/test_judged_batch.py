@@ -75,6 +75,20 @@ def test_several_cases_are_in_flight_and_their_verdicts_stand_in_order(tmp_path,
     assert 2 <= provider.most_at_once <= 6
 
 
+def test_calls_under_way_when_a_key_is_refused_are_paid_for_once(tmp_path, provider):
+    answered = []
+
+    def late(seen):
+        answered.append(seen.raw)
+        return judges(delay_s=0.5)(seen)
+
+    provider.next.extend([unauthorised(), late, late, late])
+    ended = score(tmp_path, provider, 4, concurrency=4)
+    assert (ended.returncode, len(answered)) == (1, 3), ended.stderr
+    assert score(tmp_path, provider, 4, concurrency=4).returncode == 0
+    assert len(provider.seen) == 5, "the refused one alone is asked again"
+
+
 def test_a_run_that_an_outage_ended_goes_on_where_it_stopped(tmp_path, provider):
     provider.next.extend([judges()] * 10)
     provider.standing = unauthorised()

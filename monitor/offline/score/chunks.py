@@ -91,11 +91,12 @@ class JudgeOutError(SidejudgeError):
 
 
 async def in_order(
-    source: Iterable[T], work: Callable[[T], Awaitable[R]], done: Callable[[T, R], None], at_most: int
+    source: Iterable[T], work: Callable[[T], Awaitable[R]], done: Callable[[T, R], None], at_most: int, *, out_s: float
 ) -> None:
     """Work on ``at_most`` items at a time, and take the results in the order of the items.
 
-    ``work`` is called in that order too. The source may block; it is read in a thread.
+    ``work`` is called in that order too. The source may block; it is read in a thread. Where the judge is out, requests
+    under way have ``out_s`` seconds to end: they are paid for, and a run that goes on finds what they answered.
     """
     under_way: deque[tuple[T, asyncio.Future[R]]] = deque()
     items: Iterator[T] = iter(source)
@@ -108,6 +109,10 @@ async def in_order(
         while under_way:
             item, task = under_way.popleft()
             done(item, await task)
+    except JudgeOutError:
+        if under_way:
+            await asyncio.wait([task for _, task in under_way], timeout=out_s)
+        raise
     finally:
         for _, task in under_way:
             task.cancel()

@@ -144,7 +144,7 @@ class Batch:
     async def _run_in_flight(self, source: Iterable[NumberedLine], verdicts: VerdictOutput, progress: Progress) -> None:
         """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
         judge, max_wait_s = self._settings.evaluators.judge, judge_wait_s(self._settings)
-        at_most = judge.concurrency if judge is not None else _IN_FLIGHT
+        at_most, out_s = (judge.concurrency, judge.timeout.seconds) if judge is not None else (_IN_FLIGHT, 0.0)
 
         async def judged(tasks: Sequence[_Task]) -> list[tuple[_Task, tuple[Verdict, ...]]]:
             return [
@@ -160,7 +160,7 @@ class Batch:
         try:
             if self._backends.embedding is not None:
                 await self._backends.embedding.start()  # a model that is not there costs no verdict
-            await in_order(source, lambda line: judged(self._tasks(line, verdicts)), done, at_most)
+            await in_order(source, lambda line: judged(self._tasks(line, verdicts)), done, at_most, out_s=out_s)
         finally:
             await self._backends.close()
 
