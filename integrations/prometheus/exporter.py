@@ -42,6 +42,7 @@ class Exporter:
         self._known, self._cap, self._full = known, label_cap, detail == "full"
         self._named = known.rubrics_of
         self._rubrics = {rubric.id: rubric for rubric in known.rubrics}
+        self._reached: Collection[str] = tuple(self._rubrics)
         self._bounds = {
             (rubric.id, criterion.metric.id): criterion.metric.bounds
             for rubric in self._rubrics.values()
@@ -92,8 +93,13 @@ class Exporter:
         self, rubrics: Iterable[Rubric], fingerprint: str, rubrics_of: Callable[[str], Collection[str]] | None = None,
         *, violations: Mapping[str, Sequence[str]],
     ) -> None:  # fmt: skip
-        """Count by further rubrics and scenarios too: the configuration was reloaded and now has this fingerprint."""
+        """Count by these rubrics and scenarios too: the configuration was reloaded and now has this fingerprint.
+
+        ``rubrics`` are all that a route reaches. Others are counted further, for verdicts by them may be under way.
+        """
+        rubrics = list(rubrics)
         self._named, self._known = rubrics_of, replace(self._known, violations=violations)
+        self._reached = [rubric.id for rubric in rubrics]
         for rubric in rubrics:
             self._rubrics[rubric.id] = rubric
             self._bounds |= {(rubric.id, each.metric.id): each.metric.bounds for each in rubric.criteria}
@@ -337,7 +343,7 @@ class Exporter:
         return sampled
 
     def _thresholds(self) -> Iterator[Series]:
-        for rubric in self._rubrics:
+        for rubric in self._reached:
             bounds = self._known.own_thresholds.get(rubric, self._known.thresholds)
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.WARNING.value), bounds.warning
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.CRITICAL.value), bounds.critical

@@ -138,7 +138,8 @@ def _show_all(resolved: Loaded) -> None:
 def _warnings(resolved: Loaded) -> Iterator[tuple[str, str]]:
     """(cause, remedy) of valid settings that will disappoint.
 
-    Among it are routes that match none of the traces that the store remembers; none where there is no store yet.
+    Among it are certificates that cannot be used, without which no monitor starts; on the machine that runs it they may
+    be there. So are routes that match none of the traces that the store remembers; none where there is no store yet.
     """
     from sidejudge.integrations.store.archive import read_traces
     from sidejudge.integrations.store.errors import StoreUnavailable
@@ -148,12 +149,20 @@ def _warnings(resolved: Loaded) -> Iterator[tuple[str, str]]:
 
     yield from cautions(resolved.config)
     yield from thin_traffic(resolved.config)
+    yield from _unusable_certificates(resolved.config)
     try:
         traces = read_traces(resolved.config.store.path, reason=None, service=None, limit=_REMEMBERED)
     except StoreUnavailable:
         return
     for line in silent_in(resolved.config.routes, traces):
         yield line, REMEDY
+
+
+def _unusable_certificates(config: Config) -> Iterator[tuple[str, str]]:
+    if config.sources.otlp.tls or config.api.tls or (config.forward is not None and config.forward.ca):
+        from .doctor_checks import certificates
+
+        yield from ((each.found, each.remedy) for each in certificates(config) if each.grade != "ok")
 
 
 def _show_json(resolved: Loaded, *, probe: bool) -> int:

@@ -80,7 +80,7 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
         yield CheckResult("configuration", "warn", cause, remedy)
     yield from memory_limit(loaded.config)
     yield from _ports(loaded.config)
-    yield from _certificates(loaded.config)
+    yield from certificates(loaded.config)
     yield _contents(loaded.config)
     if loaded.config.forward is not None:
         yield _upstream(loaded.config.forward)
@@ -180,7 +180,8 @@ def _ports(config: Config) -> Iterator[CheckResult]:
             yield CheckResult(key, "fail", f"{address}: {why}", f"free the port, or set {key} to another address")
 
 
-def _certificates(config: Config) -> Iterator[CheckResult]:
+def certificates(config: Config) -> Iterator[CheckResult]:
+    """Whether the certificates, keys and authorities that the configuration names can be used."""
     forward, remedy = config.forward, "give PEM files that belong together and can be read"
     for key, tls in (("sources.otlp.tls", config.sources.otlp.tls), ("api.tls", config.api.tls)):
         if tls is None:

@@ -170,6 +170,9 @@ class _Reader:
         text, environ = str(node.value), self._environ
         if environ is None:
             return text
+        if "\0" in text:  # it ends a text of C: no file, host or header can be named so
+            self._complain(at, node, r"holds a NUL character; write \x00 in a pattern, and none elsewhere")
+            return ""
         return _STAND_IN.sub(lambda found: self._variable(found[1], environ, node, at), text).replace("$${", "${")
 
     def _variable(self, reference: str, environ: Mapping[str, str], node: yaml.Node, at: Location) -> str:

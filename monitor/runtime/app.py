@@ -223,10 +223,10 @@ class Monitor(MonitorParts):
             self._watched.pop(name, None)
         self.rubrics |= changed
         self._watched |= {name: WatchedWindow.of(rubric) for name, rubric in changed.items()}
-        before = reached(self.config)
-        watched = [rubric for name, rubric in reached(config).items() if name in changed or name not in before]
+        before, now = reached(self.config), reached(config)
+        watched = [rubric for name, rubric in now.items() if name in changed or name not in before]
         self.exporter.take_rubrics(
-            watched, config.fingerprint[:12], partial(rubrics_of, config), violations=violations(config)
+            now.values(), config.fingerprint[:12], partial(rubrics_of, config), violations=violations(config)
         )
         if (changed or removed) and self.fleet_status is not None:
             self.fleet_status.status.restart()
@@ -235,7 +235,7 @@ class Monitor(MonitorParts):
         if self.annotating is not None:
             self.annotating.take_rubrics({rubric.id: rubric for rubric in watched}, judges)
         if self.references is not None:
-            self.references.follow(reported_names(reached(config).values()))
+            self.references.follow(reported_names(now.values()))
         self.retention.config = config
         map_attributes(config.sources.attributes)
         self.router.take_routes_of(router_of(config))

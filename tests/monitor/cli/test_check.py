@@ -130,3 +130,17 @@ def test_verdicts_that_a_late_reference_may_revise_are_kept_for_as_long(check) -
     shown = check(f"{langfuse}\nreferences: [{{langfuse_corrections: true}}]\n")
     assert "verdicts for 7d, contents of failed traces for 7d" in " ".join(shown.split())
     assert "verdicts for 1d" in " ".join(check("{}").split())
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ("sources: {otlp: {tls: {certificate: /nowhere.pem, key: /k.pem}}}", "sources.otlp.tls.certificate"),
+        ("api: {tls: {certificate: /nowhere.pem, key: /k.pem}}", "api.tls.certificate"),
+        ("forward: {url: 'http://127.0.0.1:1', ca: /nowhere.pem}", "forward.ca"),
+    ],
+)
+def test_a_certificate_that_is_not_there_is_warned_of(check, section: str, key: str) -> None:
+    assert f"warning: {key}: /nowhere.pem: No such file or directory\nremedy: give PEM files" in check(section)
+    [warned] = [each for each in json.loads(check(section, "--json"))["warnings"] if "nowhere" in each["cause"]]
+    assert warned["cause"].startswith(key)

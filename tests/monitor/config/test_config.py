@@ -283,7 +283,10 @@ def test_a_key_names_variables_as_a_value_does(tmp_path: Path) -> None:
     ("text", "mistake"),
     [
         (f"alerts: {{metrics: [{{metric: latency_p95, warning: 1{'0' * 400}d}}]}}", "must be at most 36500d"),
-        ('scenarios: "a\\0b"', "cannot be read: .*embedded null byte"),
+        ('scenarios: "a\\0b"', "holds a NUL character"),
+        ('store: {path: "a\\0b.sqlite"}', "holds a NUL character"),
+        ('sinks: {parquet: {path: "a\\0b"}}', "holds a NUL character"),
+        ('sources: {otlp: {http: "a\\0b:4318"}}', "holds a NUL character"),
     ],
 )
 def test_what_no_number_and_no_path_can_be_is_refused_with_its_place(tmp_path: Path, text: str, mistake: str) -> None:

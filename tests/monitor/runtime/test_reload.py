@@ -168,11 +168,16 @@ def test_of_a_rubric_that_a_reload_removes_no_status_is_shown_any_more(running):
         return [each["rubric"] for each in json.loads(monitor.get("/v1/status"))["services"]]
 
     wait_for(lambda: rubrics() == ["own"])
+    threshold = 'sidejudge_pass_ratio_threshold{level="warning",rubric="own"}'
+    assert threshold in monitor.get("/metrics")
     text = (monitor.folder / "sidejudge.yaml").read_text()
     (monitor.folder / "rubrics" / "own.yaml").write_text("{}\n")
     (monitor.folder / "sidejudge.yaml").write_text(text.replace("rubrics: [own]", "rubrics: [run_health]"))
     assert monitor.reload()[0] == 200
     wait_for(lambda: rubrics() == [])
+    shown = monitor.get("/metrics")
+    assert threshold not in shown
+    assert threshold.replace("own", "run_health") in shown
 
     monitor.write("way")
     assert monitor.reload() == (200, {"changed": ["own"], "needs_restart": [], "mistakes": []})
