@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -148,21 +147,21 @@ class JudgeClient:
         }
         began = time.monotonic()
 
-        async def work(litellm: ModuleType) -> _Response | str:
+        async def work(litellm: ModuleType) -> _Response | Completion:
             known = model.structured == "auto" and litellm.supports_response_schema(model=model.name)
             if (known or model.structured == "always") and (model.name, model.api_base) not in self._without_schema:
                 arguments["response_format"] = response_format(request)
             if model.logprobs and (model.name, model.api_base) not in self._without_logprobs:
                 arguments["logprobs"] = True
             if (model.name, model.api_base) in self._raw:
-                return await _raw_response(arguments, model)
+                return _of_body(await _raw_response(arguments, model), model, time.monotonic() - began, litellm)
             response: _Response = await litellm.acompletion(**arguments)
             return response
 
         try:
             response = await self._library.run(work)
-            if isinstance(response, str):
-                return _of_body(response, model, time.monotonic() - began)
+            if isinstance(response, Completion):
+                return response
             return _read(response, model, time.monotonic() - began)
         except ProviderError:
             raise
@@ -202,6 +201,10 @@ class JudgeClient:
         return self._models[model.name]
 
 
+_MOST_TOKENS: Final = 10_000_000
+"""More than any model reads or writes at once. A larger number is none, and would end the budget of a day."""
+_DIGITS: Final = 12
+"""Digits of a number in quotes that are read."""
 _OF_LITELLM: Final = ("api_base", "api_key", "timeout", "num_retries", "max_retries", "drop_params")
 
 
@@ -222,12 +225,14 @@ async def _raw_response(arguments: Mapping[str, object], model: JudgeModel) -> s
         return str(response.text)
 
 
-def _of_body(text: str, model: JudgeModel, duration_s: float) -> Completion:
+def _of_body(text: str, model: JudgeModel, duration_s: float, litellm: ModuleType) -> Completion:
     try:
         body, shapes = read_body(text)
         if (why := error_in(body)) is not None:
             raise ProviderError(ProviderErrorKind.BAD_ANSWER, why[:300])
-        return replace(completion_of(body, model, duration_s), shapes=shapes)
+        found = completion_of(body, model, duration_s)
+        usage = replace(found.usage, cost_usd=_cost(body.get("usage"), model, _listed_usd(litellm, body, model)))
+        return replace(found, usage=usage, shapes=shapes)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise ProviderError(ProviderErrorKind.BAD_ANSWER, f"the body cannot be read: {error}"[:300]) from None
 
@@ -312,12 +317,30 @@ def _text(value: object) -> str | None:
 
 
 def _usage(response: object, model: JudgeModel) -> ProviderUsage:
-    read, written = _counts(getattr(response, "usage", None))
+    usage = getattr(response, "usage", None)
+    read, written = _counts(usage)
+    listed = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
+    return ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=_cost(usage, model, listed))
+
+
+def _cost(usage: object, model: JudgeModel, listed_usd: float | None) -> float | None:
+    """Dollars by the configured price, else by litellm's list, which knows what a provider's cache has read.
+
+    None where the list's cost lacks thoughts that the total alone counts: then price and tokens decide.
+    """
+    read, written = _counts(usage)
     if model.price is not None:
-        cost: float | None = model.price.of(read, written)
-    else:
-        cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
-    return ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=cost)
+        return model.price.of(read, written)
+    return listed_usd if written == _count(_of(usage, "completion_tokens")) else None
+
+
+def _listed_usd(litellm: ModuleType, body: JsonRecord, model: JudgeModel) -> float | None:
+    """What a response as JSON costs by litellm's list; None where it does not know."""
+    try:
+        usd: float = litellm.completion_cost(completion_response={"usage": body.get("usage")}, model=model.name)
+    except Exception:  # noqa: BLE001  # for an unknown model or an odd account it raises several types
+        return None
+    return usd or None
 
 
 def completion_of(body: JsonRecord, model: JudgeModel, duration_s: float) -> Completion:
@@ -343,6 +366,6 @@ def _counts(usage: object) -> tuple[int, int]:
 def _count(stated: object) -> int:
     """A number of tokens; 0 for an invalid one, so that our estimate replaces it."""
     if isinstance(stated, str) and stated.isascii() and stated.isdigit():
-        return int(stated[:12])
-    known = isinstance(stated, int | float) and not isinstance(stated, bool) and math.isfinite(stated)
-    return max(0, int(stated)) if known else 0  # type: ignore[call-overload]  # a number, by the condition
+        stated = int(stated[:_DIGITS])
+    known = isinstance(stated, int | float) and not isinstance(stated, bool) and 0 <= stated <= _MOST_TOKENS
+    return int(stated) if known else 0  # type: ignore[call-overload]  # a number, by the condition

@@ -42,7 +42,11 @@ def half_usage(whole):
     return {**whole, "usage": {"prompt_tokens": 500, "completion_tokens": 0, "total_tokens": 500}}
 
 
-@pytest.mark.parametrize("body", [no_usage, half_usage, lambda whole: {**whole, "usage": None}])
+def no_model_reads_so_many(whole):
+    return {**whole, "usage": {"prompt_tokens": 2**32 - 1, "completion_tokens": 3, "total_tokens": 2**32 + 2}}
+
+
+@pytest.mark.parametrize("body", [no_usage, half_usage, lambda whole: {**whole, "usage": None}, no_model_reads_so_many])
 async def test_a_call_without_an_account_is_estimated_flagged_and_counted_by_the_budget(made, provider, body):
     provider.standing = changed(body)
     judge = made(model={"price": PRICE}, budget_usd_per_hour=6.0, cache_entries=0)
@@ -233,6 +237,8 @@ async def test_thoughts_that_only_the_total_counts_are_paid_for(made, provider):
     reply = (await made(model={"price": PRICE}).answer(CASE, [ASKED]))[ASKED]
     assert (reply.judgement.input_tokens, reply.judgement.output_tokens) == (1000, 2100)
     assert reply.judgement.cost_usd == pytest.approx(PRICE.of(1000, 2100))
+    listed = (await made(cache_entries=0).answer(CASE, [ASKED]))[ASKED].judgement.cost_usd
+    assert listed == pytest.approx((1000 * 0.15 + 2100 * 0.6) / 1e6)
 
 
 @pytest.mark.parametrize(("unknown", "calls"), [(1, 2), (2, 0)])
