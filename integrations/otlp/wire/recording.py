@@ -205,7 +205,8 @@ def recorded_traces(files: Iterable[RecordedFile]) -> Iterator[tuple[RawSpan, ..
     Raises:
         RecordingError: Files cannot be read: with every one of them, before the first trace. Or the disk is full.
     """
-    with closing(sqlite3.connect("")) as held:  # on disk where it is large, and deleted when it is closed
+    # On disk where it is large, and deleted when it is closed. Who iterates may do so in one thread after another.
+    with closing(sqlite3.connect("", check_same_thread=False)) as held:
         try:
             held.executescript(_TABLES)
             for request in requests_of(files):

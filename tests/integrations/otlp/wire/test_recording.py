@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
@@ -126,6 +127,21 @@ def test_traces_are_those_of_all_files_read_at_once(shared: Path) -> None:
         assert [(spans[0].trace_id, list(spans)) for spans in found] == list(whole.items())
         compared += len(found)
     assert compared > 100
+
+
+def test_each_trace_may_be_taken_in_another_thread(tmp_path: Path) -> None:
+    """As ``score`` takes them where a judge is asked: threads of a pool take turns."""
+    request = ExportTraceServiceRequest()
+    for number in range(1, 5):
+        span = request.resource_spans.add().scope_spans.add().spans.add(name="n", start_time_unix_nano=number)
+        span.trace_id, span.span_id = number.to_bytes(16), number.to_bytes(8)
+    path = tmp_path / "four.pb"
+    path.write_bytes(request.SerializeToString())
+    traces, found = recorded_traces([RecordedFile.at(path)]), []
+    for _ in range(5):
+        with ThreadPoolExecutor(max_workers=1) as other:
+            found.append(other.submit(next, traces, None).result())
+    assert [spans and spans[0].start_ns for spans in found] == [1, 2, 3, 4, None]
 
 
 def test_all_unreadable_files_are_named_at_once(tmp_path: Path) -> None:
