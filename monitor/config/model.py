@@ -153,7 +153,9 @@ class AssemblySection(Section):
     root_wait: Duration = parse_duration("24h")
     """how long a trace without its root yet stays open, where at least four fifths of its service's traces have roots,
     and at most a fifth of those lack another span: `idle` and `deadline` do not close it (0s: they do). Under pressure
-    such traces are closed first, beginning with the longest idle
+    such traces are closed first, beginning with the longest idle. One whose latest step failed may have ended there,
+    for some clients send no root of what raises: it is closed once its root is overdue, `deadline` after its first span
+    or twice as long as the service's roots took lately. A root that comes later revises its verdicts
     """
     max_trace_spans: int = Field(default=10_000, gt=0)
     """most spans of one trace; further ones are counted, and it is judged as cut short"""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin
+from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
 from sidejudge.integrations.otlp.wire.tracestate import hashed_randomness, randomness
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Completion
@@ -61,6 +61,7 @@ class AssembledTrace:
     ids: set[bytes] | bytes = field(default_factory=set)  # packed, 8 bytes an id, while the trace is closed
     missing: set[bytes] | frozenset[bytes] = _NONE
     remote: set[bytes] | None = None  # parents that are spans of other processes
+    broken: set[bytes] | None = None  # parents whose latest span failed while they were missing
     rooted: bool = False
     marked: bool = False  # its root only says so itself: it names a parent, which will not come
     size: int = 0
@@ -95,6 +96,11 @@ class AssembledTrace:
         """Whether it has no root, and all that is missing are callers in other processes."""
         return not self.rooted and bool(self.missing) and self.missing <= (self.remote or set())
 
+    @property
+    def may_have_raised(self) -> bool:
+        """Whether the latest span below a missing parent failed, so that the parent may never come."""
+        return self.broken is not None and not self.broken.isdisjoint(self.missing)
+
     def unpacked(self) -> set[bytes]:
         """The ids of its spans as a set; the same one while it is open."""
         return self.ids if isinstance(self.ids, set) else {self.ids[at : at + 8] for at in range(0, len(self.ids), 8)}
@@ -124,9 +130,8 @@ class AssembledTrace:
                 self.rooted, self.marked = True, self.marked or not self.rooted
             elif parent_id not in ids:
                 missing.add(parent_id)
-                if header.remote_parent:
-                    self.remote = self.remote or set()
-                    self.remote.add(parent_id)
+                if header.remote_parent or header.failed or self.broken:
+                    self._note_missing(header)
         self.ids, self.missing = ids, missing or _NONE
         self.last_ns = max(self.last_ns, now_ns)
         self.size += len(chunk.payload)
@@ -134,6 +139,17 @@ class AssembledTrace:
         if chunk.origin.threshold < self.origin.threshold and not self.revision:
             self.origin = chunk.origin
         return len(ids) - before
+
+    def _note_missing(self, header: SpanHeader) -> None:
+        """What a span shows of its parent, which has not come."""
+        if header.remote_parent:
+            self.remote = self.remote or set()
+            self.remote.add(header.parent_id)
+        if header.failed:
+            self.broken = self.broken or set()
+            self.broken.add(header.parent_id)
+        elif self.broken:
+            self.broken.discard(header.parent_id)
 
     def randomness(self, trace_id: bytes) -> int:
         """What decides whether it is drawn at a threshold."""

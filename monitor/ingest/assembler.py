@@ -12,7 +12,9 @@ OTLP has no end-of-trace marker, so a trace closes for a stated reason, whicheve
 * ``shutdown`` — the monitor ends, and something of the trace is missing.
 
 A trace without a root, of a service whose traces have roots (``service_habits.py``), is still running: it stays open
-for ``root_wait`` instead of ``idle`` and ``deadline``. Under pressure the longest idle go first.
+for ``root_wait`` instead of ``idle`` and ``deadline``. Under pressure the longest idle go first. Where the latest span
+below a missing parent failed, the run may have ended with it, for some clients never end the spans of what raises: such
+a trace stays open until its root is overdue.
 
 A closed trace is remembered for the late window, or for ``root_wait`` when it was closed without the root that its
 service sends. A span that arrives then, and that was not there before, opens the trace again, and its next closing is
@@ -261,6 +263,9 @@ class Assembler:
         if not entry.rooted and self._waits_for_root(entry):
             overdue_ns = entry.opened_ns + max(self._limits.deadline_ns, self._roots.overdue_ns(entry.origin.service))
             end_ns = entry.first_ns + self._limits.root_wait_ns
+            if entry.may_have_raised:
+                quiet_ns = entry.last_ns + self._idle.idle_ns(entry.origin.service)
+                return min(max(overdue_ns, quiet_ns), end_ns), "deadline"
             return (end_ns if entry.rootless else min(overdue_ns, end_ns)), "deadline"
         if entry.whole:
             grace_ns = self._after_mark.idle_ns(entry.origin.service) if entry.marked else self._limits.grace_ns

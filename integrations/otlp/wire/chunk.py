@@ -85,7 +85,8 @@ class SpanHeader:
     """The part of a span that the assembler needs. ``parent_id`` is empty for a span without parent.
 
     ``root_hint`` marks the topmost span that the application exported; its parent will never come. ``remote_parent``
-    marks a parent in another process, if the exporter reports it (most do since 2024).
+    marks a parent in another process, if the exporter reports it (most do since 2024). ``failed``: its status is an
+    error.
     """
 
     span_id: bytes
@@ -93,6 +94,7 @@ class SpanHeader:
     trace_state: str = ""
     root_hint: bool = False
     remote_parent: bool = False
+    failed: bool = False
 
 
 @record(frozen=True, slots=True, kw_only=True)

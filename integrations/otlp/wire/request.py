@@ -35,6 +35,7 @@ _TRACE_STEPS: Final = 4
 """Work of a trace that is kept, beside its spans: its chunk here, and its place in the assembler."""
 _REMOTE: Final = 0x300
 """Flags of a span whose exporter knows whether its parent is remote (0x100), and whose parent is (0x200)."""
+_ERROR: Final = 2
 _NO_SPAN: Final = bytes(8)
 _RANDOM_VALUE: Final = b"rv:"
 """Only explicit randomness overrides the trace id: an upstream threshold changes a weight, never a decision."""
@@ -162,6 +163,7 @@ def _headers(payload: bytes, trace_id: bytes, marked: Iterator[bool], *, states:
                     state.decode("ascii", "replace") if state and states else "",
                     next(marked) and any(a.key == _APP_ROOT and a.value.bool_value for a in span.attributes[:]),
                     span.flags & _REMOTE == _REMOTE,
+                    span.status.code == _ERROR,
                 )
 
 

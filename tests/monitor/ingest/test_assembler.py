@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -31,6 +32,12 @@ def chunk(trace: int, *spans, size: int = 100, threshold: int = 0) -> Chunk:
         SpanHeader(span_id=sid(i), parent_id=b"" if p is None else sid(p), root_hint=hint) for i, p, hint in full
     )
     return Chunk(trace_id=tid(trace), payload=bytes(size), headers=headers, origin=ChunkOrigin("shop", None, threshold))
+
+
+def failing(trace: int, *spans) -> Chunk:
+    """A chunk whose spans have failed."""
+    made = chunk(trace, *spans)
+    return replace(made, headers=tuple(replace(header, failed=True) for header in made.headers))
 
 
 def closings(assembler: Assembler, now: int):
@@ -350,3 +357,24 @@ class Assembly(RuleBasedStateMachine):
 
 Assembly.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 test_assembly = Assembly.TestCase
+
+
+def test_a_run_that_ends_with_a_failed_step_is_not_waited_for_all_day():
+    assembler = Assembler(AssemblyLimits(grace_ns=2, idle_ns=30, deadline_ns=600, late_ns=1_000, root_wait_ns=100_000))
+    for run in range(10):
+        assembler.add(chunk(run, 1), run)
+    closings(assembler, 100)
+    other, raised, came_over_it, between = 20, 21, 22, 23
+    assembler.add(chunk(other, (2, 1)), 200)
+    assembler.add(failing(raised, (3, 2), (2, 1)), 200)  # its client never ends the span around what raises
+    assembler.add(failing(came_over_it, (2, 1)), 200)
+    assembler.add(chunk(came_over_it, (3, 1)), 210)
+    assembler.add(failing(between, (3, 2)), 200)
+    assembler.add(chunk(between, (2, 1)), 210)
+    assert closings(assembler, 799) == []
+    assert closings(assembler, 800) == [(raised, "deadline", 1)]
+    assembler.add(failing(other, (3, 1)), 900)  # after its root was overdue
+    assert closings(assembler, 929) == []
+    assert closings(assembler, 930) == [(other, "deadline", 1)]
+    assembler.add(chunk(raised, 1), 5_000)
+    assert closings(assembler, 5_002) == [(raised, "root_ended", 2)]

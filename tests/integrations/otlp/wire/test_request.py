@@ -90,6 +90,14 @@ def test_a_parent_in_another_process_is_known_by_the_flags(flags, remote):
     assert sift(message.SerializeToString()).chunks[0].headers[0].remote_parent is remote
 
 
+@pytest.mark.parametrize(("code", "failed"), [(None, False), (0, False), (1, False), (2, True)])
+def test_a_span_failed_by_its_status(code, failed):
+    message = ExportTraceServiceRequest.FromString(request([S(trace_id=trace(1), span_id=span(2))]))
+    if code is not None:
+        spans_of(message)[0].status.code = code
+    assert sift(message.SerializeToString()).chunks[0].headers[0].failed is failed
+
+
 @given(tail=st.binary(min_size=7, max_size=7), threshold=st.integers(0, NEVER))
 def test_bytes_and_numbers_compare_alike(tail, threshold):
     trace_id = b"\x07" * 9 + tail
