@@ -44,6 +44,8 @@ _ITS_ERROR: Final = Reason("the answer is the error of the last model call")
 _LEAST_MESSAGE: Final = 12
 """Fewest characters of an answer that is looked for in an error: a word may stand in it by chance."""
 _MOST_WRAPPERS: Final = 10
+_MOST_ABOVE: Final = 50
+"""How many steps above the last model call are looked at."""
 _CANCELLED: Final = re.compile(r"(?:\w+\.)*Cancell?ed")
 """How an error begins by which a caller left."""
 _CUT_OFF: Final = {
@@ -108,7 +110,8 @@ def of_trace(measure: Callable[[Case, Trace], Result]) -> Callable[[Case], Resul
 
 @run_metric(
     pass_or_fail,
-    formula="0 if the root or the topmost agent ended in an error or timed out, else 1",
+    formula="0 if the root, the topmost agent, or the task of a queue that made the last model call after the root had "
+    "ended, ended in an error, or the run timed out, else 1",
     undefined="a case without a trace states both an answer and an error that is no tool's (without an answer "
     "the error is the run's: 0); not applicable where no model, agent or tool took part",
 )
@@ -142,9 +145,18 @@ def _completed_by_its_case(case: Case) -> Result:
 
 
 def ends(trace: Trace) -> Sequence[Span]:
-    """The spans that speak for the whole: the trace's root, the run's, and the topmost agent, each once."""
-    found = (trace.root, trace.run_root, top(trace))
+    """The spans that speak for the whole: the trace's root, the run's, the topmost agent, a queue's task, once each."""
+    found = (trace.root, trace.run_root, top(trace), _task(trace))
     return list({span.span_id: span for span in found if span is not None}.values())
+
+
+def _task(trace: Trace) -> Span | None:
+    """The step around the last model call that took up a message and ended after the root, which did not wait."""
+    last = max(trace.models, key=lambda span: span.end_ns, default=None)
+    if last is None or trace.root is None:
+        return None
+    above = (span for span in islice(trace.ancestors(last), _MOST_ABOVE) if span.from_queue)
+    return next((span for span in above if span.end_ns > trace.root.end_ns), None)
 
 
 @run_metric(

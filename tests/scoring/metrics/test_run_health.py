@@ -732,6 +732,24 @@ def test_a_tool_that_gives_the_answer_is_no_tool_that_was_tried(name, by):
 
 
 @pytest.mark.parametrize(
+    ("failed", "queued", "waited_for", "value"),
+    [(True, True, False, 0.0), (True, True, True, 1.0), (True, False, False, 1.0), (False, True, False, 1.0)],
+)
+def test_a_task_of_a_queue_that_failed_after_the_request_had_ended_is_a_run_that_failed(
+    failed, queued, waited_for, value
+):
+    """What took the message up raised once the model had answered; nobody is left who could get over that."""
+    request = plain_span("r", None, name="POST /ask", end_ns=(20 if waited_for else 1) * MS)
+    task = plain_span(
+        "agent", "r", name="run/answer", start_ns=2 * MS, end_ns=10 * MS, from_queue=queued,
+        error="RuntimeError: the database is gone" if failed else None,
+    )  # fmt: skip
+    verdict = judged(extract(trace(request, task, *SOUND)))
+    assert values(verdict)["completed"] == value
+    assert verdict.passed is (value == 1.0)
+
+
+@pytest.mark.parametrize(
     ("steps", "failed"),
     [
         ((below("s", 7, parent="agent", error="KeyError: port"),), 1),
