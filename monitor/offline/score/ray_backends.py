@@ -6,9 +6,11 @@ own. A piece that was lost with its worker asks once more, and the cache answers
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from itertools import cycle
@@ -39,17 +41,26 @@ class JudgeActor:
 
     def __init__(self, request: ScoreRequest) -> None:
         self._expense = Expense()
-        judge = request.backends(request.settings(), self._expense).judge
-        if judge is None:
+        self._backends = request.backends(request.settings(), self._expense)
+        if self._backends.judge is None:
             raise ValueError("no judge is configured")
-        self._judge = judge
+        self._judge = self._backends.judge
+        self._under_way: set[asyncio.Task[Any]] = set()
 
     async def answer(
         self, case: Case, questions: Sequence[Question], account: JudgeAccount
     ) -> tuple[Mapping[Question, Reply], bool, str | None]:
         """The replies, whether the case is counted, and why the judge cannot be asked any more."""
-        replies = await self._judge.answer(case, questions, account)
+        answering = asyncio.ensure_future(self._judge.answer(case, questions, account))
+        self._under_way.add(answering)
+        answering.add_done_callback(self._under_way.discard)
+        replies = await answering
         return replies, account.counted, self._judge.outage
+
+    async def end(self) -> None:
+        """Return once nothing is under way, and the store is there for the next run."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await self._backends.close()
 
     async def outage(self) -> str | None:
         return self._judge.outage
@@ -122,6 +133,12 @@ def embeddings_of(request: ScoreRequest, section: EmbeddingSection) -> list[obje
     ]
     ray.get([each.start.remote() for each in models])  # a model that is not there costs no verdict
     return models
+
+
+def end_judge(within_s: float) -> None:
+    """Let the run's judge end within these seconds: what is under way to it is paid for, whichever worker asked."""
+    with suppress(ValueError, ray.exceptions.RayError):
+        ray.get(ray.get_actor(_JUDGE).end.remote(), timeout=within_s)
 
 
 def expense_of_run() -> Expense | None:

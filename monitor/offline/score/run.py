@@ -320,10 +320,18 @@ def actors(engine: Engine, request: ScoreRequest, settings: Config) -> Iterator[
         yield request
         return
     engine.start()
-    from .ray_backends import actors_of  # noqa: PLC0415  # it imports Ray, an extra
+    from .ray_backends import actors_of, end_judge  # noqa: PLC0415  # it imports Ray, an extra
 
     found, _held = actors_of(request, settings)
-    yield replace(request, actors=found)
+    out: JudgeOutError | None = None
+    try:
+        yield replace(request, actors=found)
+    except JudgeOutError as error:
+        out = error
+    if section.judge is not None:
+        end_judge(section.judge.timeout.seconds)
+    if out is not None:
+        raise out
 
 
 def judged_by(engine: Engine, request: ScoreRequest) -> Elsewhere:

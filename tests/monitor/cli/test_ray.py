@@ -22,10 +22,11 @@ import pytest
 
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.monitor.demo.traffic import SampleTraffic
+from tests.fakes.judge import judges
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
-from tests.fakes.openai import Act, Provider, Seen, states
+from tests.fakes.openai import Act, Provider, Seen, states, unauthorised
 from tests.forked import Forked, environment, sidejudge
 from tests.monitor.cli.test_score import qa_case, score, verdicts
 from tests.monitor.cli.test_score_workers import alive, remarks
@@ -282,6 +283,40 @@ def test_an_address_where_no_cluster_is_ends_the_command_at_once(tmp_path: Path,
     assert run.wait(20) == 1
     assert f"Ray cannot be reached at {address}: " in report.read_text()
     assert "remedy: name the head's address" in report.read_text()
+
+
+@LITELLM.mark
+def test_what_other_workers_have_asked_when_a_key_is_refused_is_paid_for_once(cluster: Cluster, tmp_path: Path) -> None:
+    slow: list[bytes] = []
+
+    def act(seen: Seen) -> Act:
+        number = int(re.search(rb"order (\d+) come", seen.raw)[1])  # type: ignore[index]  # each request has one
+        if 16 <= number < 32:  # the second piece
+            slow.append(seen.raw)
+            return judges(delay_s=4.0)(seen)
+        return unauthorised()(seen) if slow else judges(delay_s=1.5)(seen)
+
+    lines = [
+        {"case_id": f"c{n}", "input": f"When does order {n} come?", "model_output": f"Order {n} comes tomorrow.",
+         "context": ["All orders come tomorrow."]} for n in range(48)
+    ]  # fmt: skip
+    cases, out = json_lines(tmp_path / "cases.jsonl", lines), tmp_path / "v.jsonl"
+    with Provider(act) as provider:
+        section = {
+            "model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "sk-none", "retries": 0,
+            "concurrency": 4,
+        }  # fmt: skip
+        config = tmp_path / "c.yaml"
+        config.write_text(json.dumps({"evaluators": {"judge": section}}))
+        arguments = ("score", cases, "--out", out, "--config", config, "--rubric", "quality")
+        there = ("--engine", "ray", "--address", cluster.address)
+        run = sidejudge(*arguments, *there, env=TOKEN)
+        assert (run.returncode, "authentication failed" in run.stderr) == (1, True), run.stderr
+        paid, provider.standing = set(slow), judges()
+        assert paid
+        begin = len(provider.seen)
+        assert score(*arguments[1:]).returncode == 0
+        assert not paid & {seen.raw for seen in provider.seen[begin:]}
 
 
 def test_an_address_without_the_engine_is_refused(tmp_path: Path) -> None:
