@@ -45,7 +45,7 @@ class JudgeActor:
         if self._backends.judge is None:
             raise ValueError("no judge is configured")
         self._judge = self._backends.judge
-        self._under_way: set[asyncio.Task[Any]] = set()
+        self._under_way: set[asyncio.Task[Mapping[Question, Reply]]] = set()
 
     async def answer(
         self, case: Case, questions: Sequence[Question], account: JudgeAccount
