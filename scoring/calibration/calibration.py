@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TypeAlias
 
 from sidejudge.scoring.runs.label_line import PASS, LabelLine, LabelLineError, LabelValue, Subject, our_value
@@ -15,8 +16,8 @@ from sidejudge.scoring.statistics.sums import FirstFew, OfParts
 
 from .calibrated import Calibrated, PassSums, calibrated
 
-Labels: TypeAlias = Mapping[tuple[Subject, str], Mapping[tuple[str, str], LabelLine]]
-"""By subject and rubric, then by metric and labeller."""
+Labels: TypeAlias = Mapping[tuple[Subject, str], Mapping[tuple[str, str], tuple[int, LabelLine]]]
+"""By subject and rubric, then by metric and labeller; with the place of each, for the last counts."""
 
 
 @dataclass(slots=True)
@@ -63,13 +64,17 @@ class CalibrationSums(OfParts):
             self.judges.setdefault(line.rubric, FirstFew(MAX_NAMES)).keep(line.judge)
         if line.passed is not None:
             self.count_pass(line.rubric, passed=line.passed, weight=line.weight)
-        met: dict[tuple[str, str], LabelLine] = {}
+        taken: list[tuple[int, LabelLine]] = []
         for subject in (("case_id", line.case_id), ("trace_id", line.identity)):
             if subject[1] is not None:
-                met |= labels.get(((subject[0], subject[1]), line.rubric), {})
+                taken += labels.get(((subject[0], subject[1]), line.rubric), {}).values()
+        met: dict[tuple[str, str], LabelLine] = {}
+        for _, given in sorted(taken, key=itemgetter(0)):  # some name the case, and others the trace
+            met.pop((given.metric, given.by), None)
+            met[given.metric, given.by] = given
+            self.met.add((given.subject, given.rubric, given.metric, given.by))
         if line.taught:
             self.taught += len(met)
-            self.met |= {(given.subject, given.rubric, given.metric, given.by) for given in met.values()}
             return
         for given in met.values():
             self.compare(given, our_value(line, given))
@@ -111,7 +116,7 @@ class Calibration:
     """
 
     def __init__(self) -> None:
-        self._labels: dict[tuple[Subject, str], dict[tuple[str, str], LabelLine]] = {}
+        self._labels: dict[tuple[Subject, str], dict[tuple[str, str], tuple[int, LabelLine]]] = {}
         self._sums = CalibrationSums()
         self.labels = 0
         self.replaced = 0
@@ -159,7 +164,8 @@ class Calibration:
         again = of_subject.pop((given.metric, given.by), None) is not None
         self.replaced += again
         self.labels += not again
-        of_subject[given.metric, given.by] = given  # at the end: the last of several people's counts for their verdict
+        # At the end: the last of several people's counts for their verdict.
+        of_subject[given.metric, given.by] = self.labels + self.replaced, given
 
     def add(self, line: VerdictLine, /) -> None:
         """Take a verdict: count it, and compare it with the labels of its trace and of its case."""
@@ -168,9 +174,9 @@ class Calibration:
     def add_stated(self) -> None:
         """Compare every label with the verdict that its own line states; several on one case state the same one."""
         for of_subject in self._labels.values():
-            for given in of_subject.values():
+            for _, given in of_subject.values():
                 self._sums.compare(given, given.verdict)
-            of_pass = [each for each in of_subject.values() if each.metric == PASS and each.verdict is not None]
+            of_pass = [each for _, each in of_subject.values() if each.metric == PASS and each.verdict is not None]
             for given in of_pass[-1:]:
                 self._sums.count_pass(given.rubric, passed=given.verdict == 1, weight=1.0)
                 self._sums.count_label(given, passed=given.verdict == 1, weight=1.0)

@@ -108,6 +108,17 @@ def test_of_several_labels_on_one_verdict_the_last_that_was_given_measures_its_e
     assert (qa.n, qa.labels.n, qa.labels.both, qa.labels.judge_only) == (2, 1, 1.0, 0.0)
 
 
+@pytest.mark.parametrize("first", [{"case_id": "a"}, {"case_id": None, "trace_id": "ab" * 16}])
+def test_of_labels_that_name_the_case_and_labels_that_name_the_trace_the_last_counts(first):
+    verdict = verdict_line("a", trace_id="ab" * 16)
+    second = {"case_id": None, "trace_id": "ab" * 16} if first["case_id"] else {"case_id": "a"}
+    found = calibrated([label(**first), label(**second, stated=False)], [verdict])
+    (qa,) = found.report()
+    assert (qa.confusion.counts, found.unmet) == (((0, 1), (0, 0)), 0)
+    (of_two,) = calibrated([label(**first), label(**second, by="bob"), label(**first, stated=False)], [verdict]).report()
+    assert (of_two.n, of_two.labels.judge_only) == (2, 1.0)
+
+
 def test_a_stated_verdict_is_one_however_many_people_labelled_it():
     found = Calibration()
     for case_id, by, stated in (("a", "ann", False), ("b", "ann", True), ("a", "bob", True), ("a", "eve", True)):
