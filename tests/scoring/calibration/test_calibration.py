@@ -115,7 +115,8 @@ def test_of_labels_that_name_the_case_and_labels_that_name_the_trace_the_last_co
     found = calibrated([label(**first), label(**second, stated=False)], [verdict])
     (qa,) = found.report()
     assert (qa.confusion.counts, found.unmet) == (((0, 1), (0, 0)), 0)
-    (of_two,) = calibrated([label(**first), label(**second, by="bob"), label(**first, stated=False)], [verdict]).report()
+    labels = [label(**first), label(**second, by="bob"), label(**first, stated=False)]
+    (of_two,) = calibrated(labels, [verdict]).report()
     assert (of_two.n, of_two.labels.judge_only) == (2, 1.0)
 
 
