@@ -5,7 +5,7 @@ They send contents as their own settings say; Strands always sends them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usag
 
 from . import genai, unwrap
 from .langgraph_nodes import NODE, UNNAMED
+from .messages import CLAUDE_DELEGATES
 from .model_call import usage
 from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
@@ -222,46 +223,73 @@ OPENLIT = genai.dialect(
 _ANSWER, _OUTPUT, _RAN = "assistant_response", "tool.output", "tool_result"
 _CALLED_NOTHING = ("end_turn", "stop_sequence", "max_tokens", "refusal")
 """Why a model stopped that called no tool in the same answer."""
+_CONVERSATION = ("sdk", "repl_main_thread")
+"""How the source of a call that the conversation made begins; any other writes a title, sums up, or runs an agent."""
 
 
 def _claude_code(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """An interaction's prompt is an attribute, its answer a log record; a tool's output is an event on its span.
 
-    What a tool was given may be a record of the interaction alone. Input tokens leave cached ones out. Agents have no
-    names, and model calls no contents.
+    What a tool was given may be a record of the interaction alone, or of the tool that ran another agent. Input tokens
+    leave cached ones out. Only agents that a tool ran have names, and model calls have no contents. A call outside of
+    any interaction is a trace of its own, and no run unless the conversation made it.
     """
+    if kind is SpanKind.LLM:
+        return _claude_call(reading, fields)
+    if kind is SpanKind.TOOL:
+        _claude_tool(reading, fields)
+        return kind
+    given = tuple([call for event in reading.raw.events if (call := _given(event)) is not None])
+    if given:
+        fields["output_messages"] = (Message(role="assistant", tool_calls=given),)
     if kind is SpanKind.AGENT:
         _interaction(reading, fields)
-    elif kind is SpanKind.LLM:
-        cached = reading.whole("usage.cached_input", "cache_read_tokens") or 0
-        prompt = reading.whole("usage", "input_tokens")
-        if prompt is not None:
-            prompt += cached + (reading.whole("usage.cached_input", "cache_creation_tokens") or 0)
-        fields["usage"] = usage(prompt, reading.whole("usage", "output_tokens"), cached, None)
-        if reading.attributes.get("stop_reason") in _CALLED_NOTHING:
-            fields["output_messages"] = (Message(role="assistant", withheld=True),)
-    elif kind is SpanKind.TOOL:
-        tool: ToolCall = fields["tool"]
-        if tool.arguments is None:
-            tool = replace(tool, arguments=unwrap.arguments(reading.value("tool.arguments", "tool_input")))
-        for event in reading.raw.events:
-            if event.name == _OUTPUT and tool.result is None and tool.error is None:
-                tool = replace(tool, result=unwrap.result(event.attributes.get("output")).result)
-                reading.note("tool.result", f"event {_OUTPUT}: output")
-        fields |= {"tool": tool, "input": tool.arguments, "output": tool.result}
     return kind
+
+
+def _claude_call(reading: SpanReading, fields: SpanFields) -> SpanKind:
+    cached = reading.whole("usage.cached_input", "cache_read_tokens") or 0
+    prompt = reading.whole("usage", "input_tokens")
+    if prompt is not None:
+        prompt += cached + (reading.whole("usage.cached_input", "cache_creation_tokens") or 0)
+    fields["usage"] = usage(prompt, reading.whole("usage", "output_tokens"), cached, None)
+    if reading.attributes.get("llm_request.context") == "standalone" and not _of_conversation(reading.attributes):
+        reading.note("kind", "llm_request.context")
+        return SpanKind.OTHER
+    if reading.attributes.get("stop_reason") in _CALLED_NOTHING:
+        fields["output_messages"] = (Message(role="assistant", withheld=True),)
+    return SpanKind.LLM
+
+
+def _claude_tool(reading: SpanReading, fields: SpanFields) -> None:
+    tool: ToolCall = fields["tool"]
+    if tool.arguments is None:
+        tool = replace(tool, arguments=unwrap.arguments(reading.value("tool.arguments", "tool_input")))
+    for event in reading.raw.events:
+        if event.name == _OUTPUT and tool.result is None and tool.error is None:
+            tool = replace(tool, result=unwrap.result(event.attributes.get("output")).result)
+            reading.note("tool.result", f"event {_OUTPUT}: output")
+    if reading.attributes.get("tool_name", tool.name) in CLAUDE_DELEGATES:
+        tool = replace(tool, handoff=True)
+        fields["agent"] = reading.text("agent", "subagent_type")
+    fields |= {"tool": tool, "input": tool.arguments, "output": tool.result}
+
+
+def _of_conversation(held: Mapping[str, AttributeValue]) -> bool:
+    """Whether the conversation itself made a call, or one that names no source, as of older versions."""
+    source = as_text(held.get("query_source")) or as_text(held.get("query_source_safe"))
+    return source is None or source.startswith(_CONVERSATION)
 
 
 def _interaction(reading: SpanReading, fields: SpanFields) -> None:
     reading.no_agent(fields)
     fields["input"] = reading.text("input", "user_prompt")
-    given = tuple([call for event in reading.raw.events if (call := _given(event)) is not None])
-    if given:
-        fields["output_messages"] = (Message(role="assistant", tool_calls=given),)
     for event in reading.raw.events:
-        if event.name == _ANSWER and isinstance(stated := event.attributes.get("response"), str):
-            fields["output"] = stated
-            reading.note("output", f"event {_ANSWER}: response")
+        if event.name == _ANSWER and _of_conversation(event.attributes):
+            stated = unwrap.plain(event.attributes.get("response"))
+            if isinstance(stated, str):
+                fields["output"] = stated
+                reading.note("output", f"event {_ANSWER}: response")
 
 
 def _given(event: RawEvent) -> ToolCall | None:
@@ -272,7 +300,10 @@ def _given(event: RawEvent) -> ToolCall | None:
         return None
     of_server = as_text(unwrap.entries(held.get("tool_parameters")).get("mcp_tool_name"))
     name = of_server or as_text(held.get("tool_name"))
-    return None if name is None else ToolCall(name=name, arguments=unwrap.arguments(given), call_id=called)
+    if name is None:
+        return None
+    delegates = of_server is None and name in CLAUDE_DELEGATES
+    return ToolCall(name=name, arguments=unwrap.arguments(given), call_id=called, handoff=delegates)
 
 
 CLAUDE_CODE = genai.dialect(

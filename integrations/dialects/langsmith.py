@@ -31,6 +31,8 @@ _NODE, _START = "langsmith.metadata.langgraph_node", "__start__"
 """A step that runs no agent: of LangGraph in JavaScript it is all that the exporter sends of a run, failed or not."""
 _SYSTEM = ("system", "instructions")
 """Where Anthropic's requests and OpenAI's Responses have the instructions, beside the messages."""
+_MADE_BY, _CLAUDE_AGENT = "langsmith.metadata.ls_integration", "claude-agent-sdk"
+_ROLE = "langsmith.metadata.ls_agent_type"
 _SETTINGS = frozenset({"model", "model_name", "stream", "temperature", "_type", "usage_metadata", "max_tokens", "stop"})
 _PRINTED_ERROR = re.compile(r"(?:\w+: )?(\w+)\(([\"'])(.{0,2000})\2\)", re.DOTALL)
 """An exception as Python prints it, which is how a run's error is kept."""
@@ -62,6 +64,8 @@ def normalise(raw: RawSpan) -> Span:
     elif kind is SpanKind.LLM:
         fields |= _call(reading, given, returned)
     else:
+        if kind is SpanKind.CHAIN and reading.attributes.get(_MADE_BY) == _CLAUDE_AGENT:
+            kind, given = SpanKind.AGENT, _claude_agent(reading, fields, given)
         fields["input"] = messages.last_content(unwrap.only_text(unwrap.task(given)), "user")
         fields["output"] = messages.last_content(unwrap.answer(returned), "assistant")
         if kind is SpanKind.RETRIEVER and returned is not None:
@@ -69,6 +73,17 @@ def normalise(raw: RawSpan) -> Span:
     if given is None and returned is None and kind in {SpanKind.LLM, SpanKind.TOOL}:
         fields["capture_switch"] = SWITCH
     return reading.span(NAME, kind, **fields)
+
+
+def _claude_agent(reading: SpanReading, fields: SpanFields, given: Json) -> Json:
+    """The prompt of a run of the Claude Agent SDK, whose steps are runs of agents; one that a tool ran has a name."""
+    reading.note("kind", _MADE_BY)
+    if reading.attributes.get(_ROLE) == "subagent":
+        fields["agent"] = reading.span_name("agent")
+    if not isinstance(given, dict) or "prompt" not in given:
+        return given
+    fields["system_prompt"] = unwrap.as_text(given.get("system"))
+    return given["prompt"]
 
 
 def _without_settings(metadata: Mapping[str, Json]) -> dict[str, Json]:

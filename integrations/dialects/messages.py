@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from sidejudge.scoring.trace.span import Json, Message, ToolCall
 
@@ -171,6 +172,13 @@ def system_text(messages: tuple[Message, ...]) -> str | None:
         if message.role == "system" and message.text:
             return message.text
     return None
+
+
+CLAUDE_DELEGATES: Final = frozenset({"Agent", "Task"})
+"""The tool by which Claude Code and the Claude Agent SDK run another agent: its name, and what it was once called.
+
+The agent is named in its argument ``subagent_type``, and its steps stand below it.
+"""
 
 
 def handoff_tool(agent: str) -> str:

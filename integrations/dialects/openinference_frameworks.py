@@ -154,11 +154,21 @@ def _litellm(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
 
 
 def _claude_agent(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """A run's span is called after the SDK's function; agents have no names there."""
+    """A run's span is called after the SDK's function, another agent's after the tool that runs it, which names it."""
     if kind is SpanKind.AGENT and reading.provenance.get("agent") == "span name":
         reading.no_agent(fields)
-    if kind is SpanKind.TOOL and (tool := fields["tool"]).error:
-        fields["tool"] = replace(tool, error=tool.error.removeprefix("Exception: "))  # around the tool's own
+    if kind is SpanKind.AGENT and fields["agent"] in messages.CLAUDE_DELEGATES:
+        reading.no_agent(fields)
+        return SpanKind.CHAIN
+    if kind is SpanKind.TOOL:
+        tool: ToolCall = fields["tool"]
+        if tool.error:
+            tool = replace(tool, error=tool.error.removeprefix("Exception: "))  # around the tool's own
+        if tool.name in messages.CLAUDE_DELEGATES:
+            tool = replace(tool, handoff=True)
+            fields["agent"] = as_text(unwrap.entries(tool.arguments).get("subagent_type"))
+            reading.note("agent", f"{_IN}: subagent_type")
+        fields["tool"] = tool
     return kind
 
 

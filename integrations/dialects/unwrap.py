@@ -342,10 +342,16 @@ def _of_mcp(result: Mapping[str, Json]) -> tuple[Json, bool] | None:
         return None
     if not _OF_MCP.isdisjoint(result):
         return parts, result.get("isError") is True or result.get("is_error") is True
+    if isinstance(parts, list) and len(result) == 1 and parts and all(map(_is_typed, parts)):
+        return parts, False  # a success may leave out that it is none
     state = result.get("state")
     if isinstance(parts, list) and isinstance(state, str) and state in _STATES and result.keys() <= _OF_AGENTSCOPE:
         return parts, _STATES[state]
     return None
+
+
+def _is_typed(part: Json) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("type"), str)
 
 
 def _printed_message(text: str) -> dict[str, Json] | None:

@@ -33,7 +33,12 @@ def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _is_run(span: Span) -> bool:
-    """Whether a span is known as an agent's run, and not as a step of one, by its naming an agent alone."""
+    """Whether a span is known as an agent's run, and not as a step of one, by its naming an agent alone.
+
+    A hand-off that names an agent has its run below it.
+    """
+    if span.kind is SpanKind.TOOL and span.tool is not None and span.tool.handoff:
+        return True
     source, shape, _ = span.provenance.get("kind", "").partition(_BY_SHAPE)
     by_name = shape and source == span.provenance.get("agent", "").partition(_BY_SHAPE)[0]
     return span.kind is SpanKind.AGENT and not by_name

@@ -60,6 +60,7 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
         "openinference-crewai", "openinference-langchain", "pydantic-ai",
     )},
     **{(client, "error"): NO_TYPE for client in ("openllmetry-langgraph", "vercel-ai-7")},
+    **{("claude-code", field): NO_LOGS for field in ("model_output", "tools_used")},
     ("mlflow-langchain", "error"): RAISED,
     **{(client, "tools_used"): SWAPPED for client in ("openinference-smolagents", "otel-gemini")},
     ("mlflow-openai-agents", "tools_used"): ONCE,

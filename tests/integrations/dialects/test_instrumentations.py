@@ -942,6 +942,36 @@ def test_what_a_tool_of_a_server_was_given_stands_in_a_record_of_claude_code_s_i
     )
 
 
+def _interaction(*answers: dict[str, str]) -> RawSpan:
+    run = {"gen_ai.operation.name": "invoke_agent", "user_prompt": "Where?"}
+    events = tuple(RawEvent(name="assistant_response", time_ns=5, attributes=dict(each)) for each in answers)
+    return _raw("claude_code.interaction", "com.anthropic.claude_code.tracing", attributes=run, events=events)
+
+
+@pytest.mark.parametrize("source", ["sdk", "repl_main_thread", "repl_main_thread:outputStyle:x", None])
+def test_claude_code_answers_with_what_the_conversation_says_not_with_the_title_it_gets(source: str | None) -> None:
+    said = {"response": "In Oslo."} | ({} if source is None else {"query_source": source})
+    title = {"response": '{"title": "A place"}', "query_source": "generate_session_title"}
+    assert normalise(_interaction(said, title)).output == "In Oslo."
+    assert normalise(_interaction(title)).output is None
+
+
+def test_an_answer_that_claude_code_does_not_send_is_none() -> None:
+    assert normalise(_interaction({"response": "<REDACTED>", "query_source": "sdk"})).output is None
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [("generate_session_title", SpanKind.OTHER), ("sdk", SpanKind.LLM), (None, SpanKind.LLM)],
+)
+def test_a_call_of_claude_code_beside_the_conversation_is_no_run(source: str | None, kind: SpanKind) -> None:
+    attributes = {**CHAT, "llm_request.context": "standalone", "input_tokens": 31, "output_tokens": 11}
+    attributes |= {} if source is None else {"query_source_safe": source}
+    span = normalise(_raw("claude_code.llm_request", "com.anthropic.claude_code.tracing", attributes=attributes))
+    assert span.kind is kind
+    assert span.usage == Usage(input=31, output=11)
+
+
 @pytest.mark.parametrize("text", ["", "Here."])
 def test_the_last_step_of_a_workflow_of_llamaindex_answers_with_its_response_s_text(text: str) -> None:
     response = {"role": "assistant", "blocks": [{"block_type": "text", "text": text}]}
