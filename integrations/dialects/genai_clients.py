@@ -5,15 +5,16 @@ They send contents as their own settings say; Strands always sends them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
-from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
-from . import genai, unwrap
+from . import genai, messages, pyrepr, unwrap
 from .langgraph_nodes import NODE, UNNAMED
 from .messages import CLAUDE_DELEGATES
 from .model_call import usage
@@ -96,6 +97,72 @@ AGENT_FRAMEWORK = Dialect(
 )
 
 
+# OpenAI's agents
+
+
+_OPENAI_AGENTS: Final = "opentelemetry.instrumentation.openai_agents"
+"""The scope of OpenTelemetry's package, and of OpenLLMetry's, which does not send both names of a provider."""
+_OUT: Final = "gen_ai.output.messages"
+_OBJECT: Final = re.compile(r"Response\w+\(|\{'id': '")
+
+
+def _openai_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """Every span names an agent; only that of an agent is true. The trace's own names none, and never fails.
+
+    What a model returned and is no text stands printed in the place of one: calls, empty messages, whole streams.
+    """
+    sent = reading.attributes.get(_OUT)
+    if isinstance(sent, str) and _OBJECT.search(sent) and (found := messages.read(_unprinted(unwrap.decoded(sent)))):
+        fields |= messages.answered(found)
+    if fields["output_messages"] and not messages.hold_something(fields["output_messages"]):
+        fields["output"] = ""
+    if kind is SpanKind.AGENT and "gen_ai.agent.name" in reading.attributes:
+        return kind
+    reading.no_agent(fields)
+    return SpanKind.CHAIN if kind is SpanKind.AGENT else kind
+
+
+def _unprinted(stated: Json) -> Json:
+    """The parts of messages, each as a message or as the object that was printed."""
+    found: list[Json] = []
+    for message in stated if isinstance(stated, list) else []:
+        parts = message.get("parts") if isinstance(message, dict) else None
+        for part in parts if isinstance(parts, list) else []:
+            text = part.get("content") if isinstance(part, dict) else None
+            held = pyrepr.printed(text) if isinstance(text, str) and _OBJECT.match(text) else None
+            found.append({"role": "assistant", "parts": [part]} if held is None else held)
+    return found
+
+
+OPENAI_AGENTS = genai.dialect(
+    "openai_agents",
+    lambda raw: raw.scope_name == _OPENAI_AGENTS and "gen_ai.system" in raw.attributes,
+    _openai_agents,
+    switch=genai.SWITCH,
+    reads="OpenAI's agents through OpenTelemetry's `opentelemetry-instrumentation-openai-agents-v2`: the GenAI "
+    "conventions, with printed objects where an answer is no text.",
+)
+
+
+# W&B Weave
+
+
+def _weave_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """Of what OpenAI's agents get through Chat Completions, calls of tools and the answers of streams are left out."""
+    answered = messages.hold_something(fields["output_messages"])
+    if kind is SpanKind.LLM and not answered and "gen_ai.response.id" not in reading.attributes:
+        fields |= {"output": None, "output_messages": (Message(role="assistant", withheld=True),)}
+    return kind
+
+
+WEAVE = genai.dialect(
+    "weave",
+    lambda raw: raw.scope_name == "weave.openai_agents" and "gen_ai.operation.name" in raw.attributes,
+    _weave_agents,
+    reads="OpenAI's agents through W&B Weave: the GenAI conventions, with what it leaves out of answers.",
+)
+
+
 # Strands Agents and AgentCore
 
 
@@ -150,8 +217,8 @@ def _moved(value: AttributeValue) -> list[tuple[str, AttributeValue]]:
     """The role and the content of each message that the record holds for one direction."""
     listed = value.get("messages") if isinstance(value, dict) else None
     found = listed if isinstance(listed, list) else []
-    messages = [each for each in found if isinstance(each, dict)]
-    return [(role if isinstance(role := each.get("role"), str) else "", each.get("content")) for each in messages]
+    stated = [each for each in found if isinstance(each, dict)]
+    return [(role if isinstance(role := each.get("role"), str) else "", each.get("content")) for each in stated]
 
 
 STRANDS = Dialect(

@@ -345,7 +345,7 @@ class _Reader:
         return None
 
     def _agent(self) -> None:
-        if self._span.agent is not None:
+        if self._span.agent is not None or (self._known and self._kind is SpanKind.LLM):
             return
         if named := self._there.text("agent"):
             self._fill("agent", named)

@@ -87,6 +87,8 @@ _DOERS: Final = frozenset({
 _BEHIND_CLIENT: Final = re.compile(r"\A[^.]*\.")
 _BROWSER: Final = ("user", "agent")
 _EARLIER: Final = "previous"
+_ERRORS: Final = frozenset({"error", "errors", "exception"})
+"""Words behind which no neutral one is a content: ``error.data`` describes a failure."""
 _OF_CALLS: Final = frozenset({("function", "name"), ("definition", "name")})
 _CALLING: Final = frozenset({"tool", "call", "calling"})
 _TOKENS: Final = frozenset({"token", "tokens", "usage"})
@@ -157,7 +159,7 @@ def _contents(named: tuple[str, ...]) -> Meaning | None:
         if place < last and word in _BESIDE_OUT:
             return "output"
         if word not in _NEUTRAL:
-            return None if place == last else "content"
+            return None if place == last or word in _ERRORS else "content"
     return "content"
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.otlp.wire.recording import read_files
 from sidejudge.integrations.raw import RawEvent, RawSpan
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.evaluators.score import score
@@ -32,6 +34,10 @@ def _raw(name: str, scope: str, /, *, number: int = 1, parent: int | None = None
     ("", {"traceloop.span.kind": "workflow"}, "openllmetry"),
     ("opentelemetry.instrumentation.openai.v1", {"gen_ai.operation.name": "chat"}, "openllmetry"),
     ("opentelemetry.instrumentation.openai.v1", {"llm.request.type": "chat"}, "openllmetry_old"),
+    ("opentelemetry.instrumentation.openai_agents", {"gen_ai.provider.name": "openai"}, "openllmetry"),
+    ("opentelemetry.instrumentation.openai_agents",
+     {"gen_ai.provider.name": "openai", "gen_ai.system": "openai"}, "openai_agents"),
+    ("weave.openai_agents", {"gen_ai.operation.name": "chat"}, "weave"),
     ("", {"langsmith.span.kind": "chain"}, "langsmith"),
     ("", {"mlflow.spanType": '"CHAIN"'}, "mlflow"),
     ("mlflow.tracing.provider", {"gen_ai.operation.name": "chat"}, "mlflow"),
@@ -69,6 +75,7 @@ CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
     ("opentelemetry.instrumentation.openai.v1", CHAT, "TRACELOOP_TRACE_CONTENT"),
     ("", {"llm.request.type": "chat"}, "TRACELOOP_TRACE_CONTENT"),
     ("gcp.vertex.agent", CHAT | {"gcp.vertex.agent.llm_request": "{}"}, "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS"),
+    ("opentelemetry.instrumentation.openai_agents", CHAT | {"gen_ai.system": "openai"}, "OTEL_INSTRUMENTATION_GENAI"),
     ("semantic_kernel.x", CHAT, "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE"),
     ("agent_framework", CHAT, "ENABLE_SENSITIVE_DATA"),
     ("pydantic-ai", CHAT, "include_content"),
@@ -169,6 +176,68 @@ def test_a_run_of_openllmetry_s_in_javascript_that_raises_has_failed_unless_it_w
         (found,) = [each.result for each in scores if each.metric == "completed"]
         assert getattr(found, "value", None) == value
     assert normalise(first).usage == Usage(input=20, output=7, cached_input=4)
+
+
+def _agents_of_openai(scope: str, asked: str, answered: str | None, **more: str) -> dict[str, object]:
+    """The signs of a run of OpenAI's agents, which asks a model once."""
+
+    def step(number: int, operation: str, **attributes: Any) -> RawSpan:
+        both = {"gen_ai.provider.name": "openai", "gen_ai.system": "openai", "gen_ai.operation.name": operation}
+        return _raw(operation, scope, number=number, parent=number - 1 or None, attributes=both | attributes)
+
+    said = {} if answered is None else {"gen_ai.output.messages": answered}
+    spans = [
+        step(1, "invoke_agent"),
+        step(2, "invoke_agent", **{"gen_ai.agent.name": "desk"}),
+        step(3, "chat", **{
+            "gen_ai.agent.name": "OpenAI Agent", "gen_ai.request.model": "m", "gen_ai.input.messages": asked,
+            **said, **more,
+        }),
+    ]  # fmt: skip
+    case = extract(Trace.of(spans[0].trace_id, [normalise(span) for span in spans], "batch"))
+    scores = score(case, RUBRICS["run_health"], created_at="").scores
+    found = {each.metric: getattr(each.result, "value", None) for each in scores}
+    return {"agents": case.agents_called, "output": case.model_output, **found}
+
+
+ASKED = '[{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]'
+
+
+@pytest.mark.parametrize(("printed", "output", "answered"), [
+    ("Here.", "Here.", 1.0),
+    ("ResponseOutputMessage(id='1', content=[ResponseOutputText(text='', type='output_text')], role='assistant')",
+     None, 0.0),
+    ("{'id': '1', 'output': [{'content': [{'text': 'Here.', 'type': 'output_text'}], 'role': 'assistant'}]}",
+     "Here.", 1.0),
+    ("", None, 0.0),
+])  # fmt: skip
+def test_openai_s_agents_through_opentelemetry_s_own_package(printed: str, output: str | None, answered: float) -> None:
+    sent = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": printed}]}])
+    found = _agents_of_openai("opentelemetry.instrumentation.openai_agents", ASKED, sent)
+    assert (found["agents"], found["output"] or None, found["answered"]) == (("desk",), output, answered)
+
+
+def test_a_run_of_openai_s_agents_that_raises_has_failed_though_the_trace_s_span_is_ok() -> None:
+    folder = Path(__file__).parents[2] / "data" / "otlp" / "otel-openai-agents-v2" / "error"
+    spans = [normalise(raw) for raw in read_files(sorted(folder.glob("*.pb"))).spans]
+    scores = score(extract(Trace.of(spans[0].trace_id, spans, "batch")), RUBRICS["run_health"], created_at="").scores
+    found = {each.metric: getattr(each.result, "value", None) for each in scores}
+    assert (found["completed"], found["answered"]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("id_of_response", "answered"), [(None, None), ("resp_1", 0.0)])
+def test_an_answer_that_weave_leaves_out_is_unknown(id_of_response: str | None, answered: float | None) -> None:
+    """Through Chat Completions it sends what is no text, and the answer of a stream, as a message without parts."""
+    more = {} if id_of_response is None else {"gen_ai.response.id": id_of_response}
+    found = _agents_of_openai("weave.openai_agents", ASKED, '[{"role": "assistant", "parts": []}]', **more)
+    assert (found["answered"], found["completed"]) == (answered, 1.0)
+
+
+def test_what_describes_an_error_is_no_answer() -> None:
+    attributes = CHAT | {"gen_ai.input.messages": ASKED, "weave.openai_agents.error.data": '{"error": "503: busy"}'}
+    span = normalise(_raw("chat", "weave.openai_agents", status_code=2, status_message="failed", attributes=attributes))
+    scores = score(extract(Trace.of(span.trace_id, [span], "batch")), RUBRICS["run_health"], created_at="").scores
+    assert [getattr(each.result, "value", None) for each in scores if each.metric == "answered"] == [0.0]
 
 
 def test_pydantic_ai_since_format_2() -> None:
