@@ -3,7 +3,9 @@
 Requests are gathered until none comes for a while, written to a file (``/v1/files``) and submitted as one batch
 (``/v1/batches``, OpenAI's protocol), which is polled until it has ended. The id of a request is its hash. The open
 batches are stored: a run that was killed and starts again sends the same requests, byte for byte, and gets the answers
-of the batch that it submitted before. A request that its batch did not answer is put into the next one.
+of the batch that it submitted before. A request that its batch did not answer is put into the next one. A provider
+queues so many tokens at a time: a batch that is over that fails some time after it was taken, and is submitted again in
+smaller parts, one after the other.
 """
 
 from __future__ import annotations
@@ -38,6 +40,10 @@ PROVIDER: Final = "openai"
 _MOST_REQUESTS: Final = 50_000
 _MOST_BYTES: Final = 150 * 2**20
 _ENDED: Final = ("completed", "expired", "failed", "cancelled")
+_VALIDATING: Final = "validating"
+_NO_ROOM: Final = "no room"
+"""Stands for the state of a batch that failed because the provider's queue has no room for its tokens."""
+_NO_ROOM_CODE: Final = "token_limit_exceeded"
 _REMEMBERED_S: Final = 30 * 86_400
 """How long a provider keeps the output of a batch."""
 _MOST_BATCHES: Final = 3
@@ -78,7 +84,8 @@ class _Asked:
 class _Lot:
     """Gathered requests to one model: lines by request id, their size in bytes, and when the last one came.
 
-    After ``refusals`` in a row it is submitted again from ``not_before``.
+    After ``refusals`` in a row it is submitted again from ``not_before``. ``most`` go into one batch: fewer than
+    ``_MOST_REQUESTS`` where the provider's queue had no room for more, and then one batch at a time.
     """
 
     model: JudgeModel
@@ -87,6 +94,7 @@ class _Lot:
     last: float = 0.0
     refusals: int = 0
     not_before: float = 0.0
+    most: int = _MOST_REQUESTS
 
 
 class BatchJudgeClient:
@@ -134,9 +142,12 @@ class BatchJudgeClient:
             del self._asked[name]
 
     def _gather(self, name: str, asked: _Asked) -> None:
-        lot = self._lots.setdefault((asked.model.name, asked.model.api_base), _Lot(asked.model))
+        lot = self._lot(asked.model)
         lot.lines[name] = asked.line
         lot.size, lot.last = lot.size + len(asked.line), time.monotonic()
+
+    def _lot(self, model: JudgeModel) -> _Lot:
+        return self._lots.setdefault((model.name, model.api_base), _Lot(model))
 
     async def at_once(self, request: JudgeRequest, model: JudgeModel) -> Completion:
         """Ask by itself, within a minute, at the full price: whether the provider answers cannot wait for a day."""
@@ -192,7 +203,8 @@ class BatchJudgeClient:
             for lot in list(self._lots.values()):
                 full = len(lot.lines) >= _MOST_REQUESTS or lot.size >= _MOST_BYTES
                 now = time.monotonic()
-                if lot.lines and (full or now - lot.last >= self._gather_s) and now >= lot.not_before:
+                due = lot.lines and (full or now - lot.last >= self._gather_s) and now >= lot.not_before
+                if due and not await self._waits_for_room(lot):
                     await self._submit(lot)
             if time.monotonic() - looked >= self._poll_s:
                 looked = time.monotonic()
@@ -205,8 +217,15 @@ class BatchJudgeClient:
         asked = self._asked.get(name)
         return asked is not None and not asked.future.done()
 
+    async def _waits_for_room(self, lot: _Lot) -> bool:
+        """Whether it has to wait until another batch to its model has ended."""
+        if lot.most == _MOST_REQUESTS:
+            return False
+        under_way = (name for ids in (await self._known()).values() for name in ids if self._waits(name))
+        return any(self._lot(self._asked[name].model) is lot for name in under_way)
+
     async def _submit(self, lot: _Lot) -> None:
-        taken, model = dict(list(lot.lines.items())[:_MOST_REQUESTS]), lot.model
+        taken, model = dict(list(lot.lines.items())[: lot.most]), lot.model
         for name in taken:
             del lot.lines[name]
         lot.size = sum(map(len, lot.lines.values()))
@@ -221,8 +240,6 @@ class BatchJudgeClient:
             await asyncio.shield(self._making)
         except ProviderError as error:
             self._refused(lot, lines, error)
-            return
-        lot.refusals = 0
 
     async def _make(self, model: JudgeModel, file: str, names: list[str]) -> None:
         """Submit a batch and note it."""
@@ -262,6 +279,11 @@ class BatchJudgeClient:
         model = next(self._asked[name].model for name in ids if name in self._asked)
         try:
             status, why, files = await self._look(model, batch)
+            if status == _NO_ROOM:
+                await self._in_parts(model, batch, ids, why)
+                return
+            if status != _VALIDATING:
+                self._lot(model).refusals = 0
             if status not in _ENDED:
                 return
             texts = [await self._text(model, each) for each in files]
@@ -273,6 +295,9 @@ class BatchJudgeClient:
         for text in texts:
             for line in text.split("\n"):  # what else ends a line for Python may stand within an answer
                 self._take(line, unanswered)
+        if len(unanswered) < len(ids):
+            lot = self._lot(model)
+            lot.most = min(_MOST_REQUESTS, 2 * lot.most)  # the room may have been taken by batches of others
         for name, cause in unanswered.items():
             self._again(name, cause)
         if unanswered:  # they are submitted again; what was answered and paid for is still found here
@@ -280,6 +305,17 @@ class BatchJudgeClient:
             known[batch] = ids - unanswered.keys()
             await self._note(batch, known[batch])
         log.info("a batch has ended", extra={"batch": batch, "status": status, "unanswered": len(unanswered)})
+
+    async def _in_parts(self, model: JudgeModel, batch: str, ids: set[str], why: str) -> None:
+        """Submit the requests of a batch that the provider's queue had no room for in smaller parts, after a pause."""
+        lot, waiting = self._lot(model), [name for name in sorted(ids) if self._waits(name)]
+        for name in waiting:
+            self._asked[name].batches -= 1
+        lot.most = max(1, min(lot.most, len(waiting)) // 2)
+        (await self._known()).pop(batch)
+        await self._note(batch, ())
+        lines = {name: self._asked[name].line for name in waiting}
+        self._refused(lot, lines, ProviderError(ProviderErrorKind.RATE_LIMITED, why))
 
     async def _look(self, model: JudgeModel, batch: str) -> tuple[str, str, list[str]]:
         """The state of a batch, what went wrong with it, and the ids of its files."""
@@ -289,7 +325,10 @@ class BatchJudgeClient:
             if error.kind is not ProviderErrorKind.MODEL_NOT_FOUND:
                 raise
             return "failed", "the provider does not know it any more", []
-        why = "; ".join(str(each.message) for each in (found.errors.data or ())) if found.errors else ""
+        errors = (found.errors.data or ()) if found.errors else ()
+        why = "; ".join(str(each.message) for each in errors)
+        if found.status == "failed" and any(each.code == _NO_ROOM_CODE for each in errors):
+            return _NO_ROOM, why, []
         return str(found.status), why, [str(each) for each in (found.output_file_id, found.error_file_id) if each]
 
     async def _text(self, model: JudgeModel, file: str) -> str:

@@ -10,6 +10,10 @@ from typing import Any
 
 from tests.fakes.openai import Act, Behaviour, Seen
 
+NO_ROOM = (
+    "Enqueued token limit reached for gpt-4o-mini in organization org-1. Limit: 2,000,000 enqueued tokens. "
+    "Please try again once some in_progress batches have been completed."
+)
 _PART = re.compile(rb'filename="[^"]*"\r\n(?:[^\r\n]+\r\n)*\r\n(.*?)\r\n--', re.DOTALL)
 
 
@@ -17,7 +21,8 @@ _PART = re.compile(rb'filename="[^"]*"\r\n(?:[^\r\n]+\r\n)*\r\n(.*?)\r\n--', re.
 class Batches:
     """``answer`` is asked about each line; ``lost`` says which lines have no answer. Use it as a standing behaviour.
 
-    ``errors`` is the file of errors that a batch names; ``delay_s`` is how long it takes to make one, in s.
+    ``errors`` is the file of errors that a batch names; ``delay_s`` is how long it takes to make one, in s. ``room`` is
+    how many requests are queued at a time: a batch beyond it is taken, and has failed at the first look.
     """
 
     answer: Behaviour
@@ -26,6 +31,7 @@ class Batches:
     lost: Callable[[int], bool] = lambda _: False
     errors: str | None = None
     delay_s: float = 0.0
+    room: int | None = None
     files: list[bytes] = field(default_factory=list)
     batches: list[dict[str, Any]] = field(default_factory=list)
 
@@ -38,7 +44,10 @@ class Batches:
                           "created_at": 1, "filename": "x.jsonl", "purpose": "batch"})  # fmt: skip
         if path == "/batches":
             number = int(seen.body["input_file_id"].removeprefix("file-"))
-            self.batches.append({"input": number, "looks": 0, **seen.body})
+            lines = len(self.files[number].splitlines())
+            queued = sum(each["lines"] for each in self.batches if each["looks"] < self.looks and not each["full"])
+            full = self.room is not None and queued + lines > self.room
+            self.batches.append({"input": number, "looks": 0, "lines": lines, "full": full, **seen.body})
             return replace(_json(self._batch(len(self.batches) - 1)), delay_s=self.delay_s)
         if path.startswith("/batches/"):
             number = int(path.rpartition("-")[2])
@@ -50,12 +59,15 @@ class Batches:
 
     def _batch(self, number: int) -> dict[str, Any]:
         made = self.batches[number]
-        done = made["looks"] >= self.looks
+        done = made["looks"] >= self.looks and not made["full"]
+        errors = [{"code": "token_limit_exceeded", "message": NO_ROOM, "line": None, "param": None}]
+        failed = {"status": "failed", "errors": {"object": "list", "data": errors}} if made["full"] else {}
         return {
             "id": f"batch-{number}", "object": "batch", "endpoint": made["endpoint"], "created_at": 1,
             "input_file_id": made["input_file_id"], "completion_window": "24h",
             "status": self.ends if done else "in_progress",
             "output_file_id": f"out-{number}" if done else None, "error_file_id": self.errors if done else None,
+            **(failed if made["looks"] else {"status": "validating"} if made["full"] else {}),
         }  # fmt: skip
 
     def _output(self, number: int) -> bytes:

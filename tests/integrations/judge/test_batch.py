@@ -184,6 +184,34 @@ async def test_a_batch_that_a_busy_provider_does_not_take_is_submitted_later(ser
     await client.close()
 
 
+async def test_a_batch_that_a_provider_s_queue_has_no_room_for_is_submitted_in_parts_one_after_the_other(
+    served, library
+):
+    batches, provider = served
+    batches.room, batches.looks, notes = 3, 4, Notes()
+    client = asking(library, notes)
+    texts = [f"text {number}" for number in range(10)]
+    answers = await asyncio.gather(*(client.complete(Request(text), model(provider)) for text in texts))
+    assert [each.text for each in answers] == [text.upper() for text in texts]
+    answered = [each["lines"] for each in batches.batches if not each["full"]]
+    assert (sum(answered), max(answered) <= 3) == (10, True), "none was paid for twice"
+    assert len(batches.batches) - len(answered) <= 6
+    assert {name for name, text in notes.held.items() if text} == {
+        f"batch-{number}" for number, each in enumerate(batches.batches) if not each["full"]
+    }
+    await client.close()
+
+
+async def test_a_request_that_a_queue_never_has_room_for_fails_with_the_provider_s_reason(served, library):
+    batches, provider = served
+    batches.room = 0
+    client = BatchJudgeClient(JudgeClient(library), library, Notes(), gather_s=0.02, poll_s=0.01)
+    with pytest.raises(ProviderError, match="Enqueued token limit reached") as failed:
+        await client.complete(Request("one"), model(provider))
+    assert (failed.value.kind, len(batches.batches)) == (ProviderErrorKind.RATE_LIMITED, 7)
+    await client.close()
+
+
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
