@@ -119,7 +119,8 @@ def _after_thoughts(text: str) -> str:
 def _complete_items(text: str) -> list[Mapping[str, object]]:
     """The complete objects at the beginning of a cut-off list of answers; none for a whole text.
 
-    Where the list ends and the text goes on, what follows may answer otherwise: its objects count as well.
+    Where the list ends, or is left open, and the text goes on, what follows may answer otherwise: its objects count as
+    well.
     """
     opening = _OPENING.match(text[:MAX_ANSWER])
     if opening is not None and parse_output(text).error is None:
@@ -137,7 +138,7 @@ def _complete_items(text: str) -> list[Mapping[str, object]]:
         separator = _SEPARATOR.match(text, end)
         if separator is None:
             closing = _CLOSING.match(text, end)
-            return items if closing is None else items + items_of(text[closing.end() :]).items
+            return items + items_of(text[end if closing is None else closing.end() :]).items
         at = separator.end()
     return items
 

@@ -273,7 +273,8 @@ def test_a_list_after_the_list_that_answers_otherwise_leaves_no_answer(between):
     first, second = with_answer(CITES, score=1), with_answer(CITES, score=0)
     whole = f"{first}{between}{second}"
     key_twice = f"{first.removesuffix('}')}, {second.removeprefix('{')}"
-    for text in (whole, key_twice):
+    left_open = f"{first.removesuffix(']}')}{between.removesuffix(',')}{second}"
+    for text in (whole, key_twice, left_open):
         assert request.read(text).faults == {CITES: f"{request.ids[0]} is answered twice, differently"}
     assert request.read(f"{first}{between}{first}").answers[CITES].value is True
 
