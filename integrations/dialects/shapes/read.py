@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sidejudge.integrations.dialects import messages, model_call, unwrap
 from sidejudge.integrations.dialects.cut_off import is_cut
 from sidejudge.integrations.dialects.model_call import LANGCHAIN_MODEL, real
-from sidejudge.integrations.dialects.reading import failure, recorded
+from sidejudge.integrations.dialects.reading import failure, recorded, worded
 from sidejudge.integrations.dialects.span_fields import CONTENTS, SpanFields
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
@@ -402,7 +402,9 @@ class _Reader:
             last, value = words(source.name)[-1], source.value
             failed = str(value).strip('"').lower() in _SAID_OF_FAILURE.get(last, _FAILED)
             if source.attribute and failed:
-                self._fill("error", self._there.error() or ("error", source.name))
+                stated = self._there.error()
+                if stated is None or worded(stated[0]) is not None:  # else it only went elsewhere
+                    self._fill("error", stated or ("error", source.name))
                 return
 
     def _raised(self) -> None:

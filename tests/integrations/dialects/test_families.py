@@ -141,6 +141,9 @@ def test_a_langfuse_level_of_error_is_an_error_without_a_status() -> None:
     for stated, wanted in (("ParentCommand", None), ("GraphInterrupt: []", None), (stack, "Error: E")):
         given = {"langfuse.observation.level": "ERROR", "langfuse.observation.status_message": stated}
         assert normalise(_raw("step", "langfuse-sdk", "5.0.4", attributes=given)).error == wanted
+        called = {"langfuse.observation.type": "tool", "langfuse.observation.input": '{"order": 7}'}
+        tool = normalise(_raw("refund", "langfuse-sdk", "5.0.4", attributes=given | called))
+        assert (tool.error, tool.tool and tool.tool.error) == (wanted, wanted)
 
 
 @pytest.mark.parametrize(
