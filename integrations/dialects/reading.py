@@ -27,7 +27,7 @@ _NO_ERROR = frozenset({"", "none", "null", "no_error", "ok", "unset", "false", "
 """Values of ``error.type`` that clients write where nothing failed."""
 _CONTROL_FLOW = re.compile(
     r"(?:langgraph\.errors\.)?(?:ParentCommand|GraphBubbleUp|GraphInterrupt|NodeInterrupt|GraphDrained)"
-    r"|(?:pydantic_ai\.exceptions\.)?(?:CallDeferred|ApprovalRequired)|(?:builtins\.)?GeneratorExit"
+    r"|(?:pydantic_ai\.exceptions\.)?(?:CallDeferred|ApprovalRequired)|(?:builtins\.)?GeneratorExit|ToolInterruptError"
 )
 """What is raised to go elsewhere: to another graph, to a person who decides, back to a reader who has read enough."""
 _ABANDONED: Final = "abandoned stream"

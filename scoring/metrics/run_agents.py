@@ -29,7 +29,7 @@ _NO_SUB_AGENTS: Final = NotApplicable(Reason("no sub-agent returned words"))
 _NO_CONTENTS: Final = Unavailable(Reason("the telemetry carries no contents"))
 _LIMITED: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN, SpanKind.LLM, SpanKind.OTHER})
 _LIMIT_ERROR: Final = re.compile(
-    r"\b(?:Graph)?RecursionError\b|\bMax(?:imum)?_?(?:Turns|Rounds|Steps|Iterations|Calls)\w*"
+    r"\b(?:Graph)?RecursionError\b|\bMax(?:imum)?(?:_|[ ]tool[ ]call[ ])?(?:Turns|Rounds|Steps|Iterations|Calls)\w*"
     r"|\b(?:turn|round|step|iteration|recursion|usage)[ _-]?limit\b",
     re.IGNORECASE,
 )

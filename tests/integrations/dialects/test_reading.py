@@ -66,6 +66,7 @@ PAUSE = '[\n  {"value": "%s"}\n]' % ("Pay? " * 400)
         (raw(status=2, message=f"{PAUSE}\n\nGraphInterrupt: {PAUSE}\n    at interrupt (x.mjs:1:2)"), None),
         (raw(status=2, message="\n\nParentCommand\n    at f (x.mjs:1:2)\n    at g (y.mjs:3:4)"), None),
         (raw(status=2, events=[exception(type="pydantic_ai.exceptions.ApprovalRequired")]), None),
+        (raw(status=2, events=[exception(type="ToolInterruptError")]), None),
         (raw(status=2, message="CallDeferred", events=[exception(type="pydantic_ai.exceptions.CallDeferred")]), None),
         (
             raw(status=2, message="not done", events=[exception(type="shop.ApprovalRequired")]),

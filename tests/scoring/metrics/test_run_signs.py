@@ -72,6 +72,7 @@ def test_an_error_of_a_sub_agent_is_one_sign():
     [
         sub_agent("a", 6, "Maximum number of rounds reached."),
         sub_agent("a", 6, None, error="MaxTurnsExceeded: Max turns (10) exceeded"),
+        sub_agent("a", 6, None, error="409: ABORTED: Exceeded maximum tool call iterations (3)"),
         sub_agent("a", 6, None, error="asyncio.TimeoutError: timed out after 60 s"),
         span("a", "agent", SpanKind.CHAIN, 6, output="Agent stopped due to iteration limit or time limit."),
         model("a", 6, "Sorry, need more steps to process this request."),
