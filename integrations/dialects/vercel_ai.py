@@ -7,6 +7,8 @@ one that has the name list what was offered.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.below import IF_OFFERED
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
@@ -21,6 +23,9 @@ SWITCH = "recordInputs: true and recordOutputs: true in the call's telemetry set
 _OPERATION = "ai.operationId"
 _SCOPE_7 = "gen_ai"
 _ANSWER = ("ai.response.text", "ai.response.object")
+_RESULT, _REASON = "ai.toolCall.result", "ai.response.finishReason"
+_BY_OPENINFERENCE = "openinference.span.kind"
+"""What OpenInference's processor adds to a span of the SDK's."""
 
 
 def speaks(raw: RawSpan) -> bool:
@@ -32,7 +37,7 @@ def normalise(raw: RawSpan) -> Span:
     """An AI SDK span in normal form."""
     if _OPERATION not in raw.attributes:
         return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt)
-    reading = SpanReading(raw)
+    reading = SpanReading(_with_own_status(raw))
     operation = reading.text("kind", _OPERATION) or ""
     if operation == "ai.toolCall":
         return reading.span(NAME, SpanKind.TOOL, **_tool(reading))
@@ -41,6 +46,19 @@ def normalise(raw: RawSpan) -> Span:
     if operation.startswith(("ai.embed", "ai.rerank")):
         return reading.span(NAME, SpanKind.EMBEDDING, usage=_usage(reading))
     return reading.span(NAME, SpanKind.CHAIN, **_whole(reading))
+
+
+def _with_own_status(raw: RawSpan) -> RawSpan:
+    """The span without the error of another: OpenInference's processor gives the first one to all that end after it.
+
+    What failed by itself has recorded what was raised, or has no outcome.
+    """
+    if raw.status_code != 2 or _BY_OPENINFERENCE not in raw.attributes:
+        return raw
+    went_well = _RESULT in raw.attributes or raw.attributes.get(_REASON) not in (None, "error")
+    if not went_well or any(event.name == "exception" for event in raw.events):
+        return raw
+    return replace(raw, status_code=1, status_message="")
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
@@ -104,7 +122,7 @@ def _moved_system(reading: SpanReading) -> str | None:
 
 
 def _tool(reading: SpanReading) -> SpanFields:
-    returned = unwrap.from_json(reading.value("tool.result", "ai.toolCall.result"))
+    returned = unwrap.from_json(reading.value("tool.result", _RESULT))
     outcome = unwrap.ToolResult(result=returned) if isinstance(returned, str) else unwrap.result(returned)
     given = reading.value("tool.arguments", "ai.toolCall.args", "ai.toolCall.input")
     name = reading.text("tool.name", "ai.toolCall.name", "gen_ai.tool.name") or reading.raw.name

@@ -14,6 +14,7 @@ EVENTS = (
 NO_TYPE = "the type of the exception stands in a span event, and Langfuse keeps the status' message alone"
 ONCE = "messages are kept once, as the raw request and response; what these do not hold, or hold besides, differs"
 RENAMED = "Langfuse calls the span by its message (`logfire.msg`), and its name stands nowhere else"
+BY_OPERATION = "Langfuse calls a span of the AI SDK by its operation, without the name of the function"
 SHADOWED = (
     "attributes under `gen_ai.prompt.` are taken for messages of the older form, and those of the newer are struck"
 )
@@ -57,8 +58,9 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
         "openinference-beeai", "openinference-openllmetry",
     )},
     **{(client, field): NO_TYPE for field in ("error", "tools_used") for client in (
-        "openinference-crewai", "openinference-langchain", "pydantic-ai",
+        "openinference-crewai", "openinference-langchain", "openinference-vercel", "pydantic-ai",
     )},
+    ("openinference-vercel", "name"): BY_OPERATION,
     **{(client, "error"): NO_TYPE for client in ("openllmetry-langgraph", "vercel-ai-7")},
     **{("claude-code", field): NO_LOGS for field in ("model_output", "tools_used")},
     ("mlflow-langchain", "error"): RAISED,

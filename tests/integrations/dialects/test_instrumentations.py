@@ -116,6 +116,27 @@ def test_an_empty_answer_of_the_ai_sdk_is_none_and_one_that_was_not_sent_is_unkn
     assert getattr(found, "value", None) == value
 
 
+@pytest.mark.parametrize(("operation", "outcome", "events", "error"), [
+    ("ai.generateText", {"ai.response.finishReason": "stop"}, (), None),
+    ("ai.streamText.doStream", {"ai.response.finishReason": "tool-calls"}, (), None),
+    ("ai.toolCall", {"ai.toolCall.result": '"here"'}, (), None),
+    ("ai.toolCall", {}, (), "no such order"),
+    ("ai.generateText", {}, (), "no such order"),
+    ("ai.streamText", {"ai.response.finishReason": "error"}, (), "no such order"),
+    ("ai.generateText", {"ai.response.finishReason": "stop"}, ("exception",), "E: no such order"),
+])  # fmt: skip
+def test_an_error_that_openinference_s_processor_hands_on_is_none_of_the_ai_sdk_s_span(
+    operation: str, outcome: dict[str, str], events: tuple[str, ...], error: str | None
+) -> None:
+    """It gives the first error of a trace to every span that ends after it."""
+    raised = tuple(RawEvent(name=name, time_ns=1, attributes={"exception.type": "E"}) for name in events)
+    span = normalise(_raw(
+        operation, "ai", status_code=2, status_message="no such order", events=raised,
+        attributes={"ai.operationId": operation, "openinference.span.kind": "CHAIN", **outcome},
+    ))  # fmt: skip
+    assert (span.error, span.tool and span.tool.error) == (error, error if operation == "ai.toolCall" else None)
+
+
 @pytest.mark.parametrize(("scope", "asked", "answer"), [
     (
         "openinference.instrumentation.google_genai",
