@@ -14,6 +14,7 @@ from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
 from sidejudge.scoring.runs.test_set import case_as_test, failing_metrics_of
 from sidejudge.scoring.trace.trace import Trace, unread_counts
 from sidejudge.scoring.verdict.escalation import escalation_text
+from sidejudge.scoring.verdict.review_reason import COST_UNKNOWN
 
 from .failing_metrics import WorkflowDiff, fails, scores_of, workflow_diff
 from .rendering import render
@@ -163,8 +164,11 @@ def _facts(verdict: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     yield "rubric", verdict.get("rubric_version") or "–"
     judge = verdict.get("judge")
     if isinstance(judge, Mapping) and judge.get("model"):
-        calls, cost_usd = int(judge.get("calls") or 0), float(judge.get("cost_usd") or 0)
-        yield "judge", f"{judge['model']}, {amount(calls, 'call')}, ${cost_usd:.4f}"
+        calls, cost = int(judge.get("calls") or 0), f"${float(judge.get('cost_usd') or 0):.4f}"
+        judged = [by for each in scores_of(verdict) if isinstance(by := each.get("judge"), Mapping)]
+        if any(COST_UNKNOWN in _list(by.get("flags")) for by in judged):
+            cost = COST_UNKNOWN if cost == "$0.0000" else f"{cost} and what is not known"
+        yield "judge", f"{judge['model']}, {amount(calls, 'call')}, {cost}"
     if climbed := escalation_text(verdict.get("cascade")):
         yield "cascade", climbed
 

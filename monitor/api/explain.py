@@ -201,7 +201,8 @@ def judge_explanation(calls: Sequence[JudgeCallDocument], metric: str | None = N
         questions = call.get("questions") or ()
         if metric is not None and not any(metric in (q["metric"], q["metric"].partition("-")[0]) for q in questions):
             continue
-        yield f"call {call['call']} at {call['at']}, ${float(call.get('cost_usd') or 0):.6f}"
+        usd = call.get("cost_usd")
+        yield f"call {call['call']} at {call['at']}, {'cost not known' if usd is None else f'${usd:.6f}'}"
         for message in call.get("messages") or ():
             yield f"  {message['role']}:"
             yield from (f"    {line}" for line in message["content"].splitlines())

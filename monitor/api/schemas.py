@@ -255,6 +255,7 @@ class JudgeBody(ResponseBody):
     in_flight: Count = Field(validation_alias="under_way")
     oldest_since: Instant | None = Field(validation_alias="oldest_s")
     estimating: list[str] = Field(default=[])
+    unpriced: list[str] = Field(default=[])
 
 
 @body_of(Anomaly)

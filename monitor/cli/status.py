@@ -187,6 +187,8 @@ def _show_judge(judge: JsonRecord) -> None:
     click.echo(visible(f"judge {judge['name']}: {judge['in_flight']} in flight, {judge['waiting']} waiting, {spent}"))
     for name in judge.get("estimating", ()):
         click.echo(visible(f"  {name} gives no account of its tokens: what is spent on it is an estimate"))
+    for name in judge.get("unpriced", ()):
+        click.echo(visible(f"  no price is known of {name}: the dollars are without it; set evaluators.judge.price"))
     for model in judge["models"]:
         if model["state"] != "closed":
             click.echo(visible(f"  {model['model']} is {model['state'].replace('_', ' ')}: {model['reason']}"))

@@ -241,4 +241,5 @@ def judge_snapshot(
         waiting=judge_queue.waiting,
         oldest_s=oldest_ns / 1e9 if oldest_ns is not None else None,
         estimating=tuple(sorted(judge.estimating)),
+        unpriced=tuple(sorted(judge.unpriced)),
     )

@@ -332,6 +332,7 @@ class MonitorParts(ABC):
             reports=self.board.reports if self.board is not None else alone,
             agreements=self.annotating.agreements if self.annotating else tuple,
             failures=self.failures.over,
+            unpriced=lambda: self.backends.judge.unpriced if self.backends.judge is not None else (),
             share_of=lambda: self.fleet.name if self.fleet is not None and self.fleet.count > 1 else None,
         )
 

@@ -213,9 +213,10 @@ class DailyReportText:
     ``day_ns`` is when the day began, where what came before ``begin_ns`` is not kept any more; else None.
 
     ``courses`` are its services, the worst first, and ``more`` counts those that are left out. ``cost_usd`` is what
-    judging cost; None without a judge. ``share_of`` names the monitor of a fleet whose verdicts and cost these are;
-    None where there are no others. ``firing`` are the titles and subjects of the alerts that fire at its end, and
-    ``firing_nameless`` the same without names of the application's parts.
+    judging cost; None without a judge. ``unpriced`` are the models of which no price is known. ``share_of`` names the
+    monitor of a fleet whose verdicts and cost these are; None where there are no others. ``firing`` are the titles and
+    subjects of the alerts that fire at its end, and ``firing_nameless`` the same without names of the application's
+    parts.
     """
 
     begin_ns: int
@@ -225,6 +226,7 @@ class DailyReportText:
     weakest: tuple[WeakMetric, ...] = ()
     agreements: tuple[AgreedOn, ...] = ()
     cost_usd: float | None = None
+    unpriced: tuple[str, ...] = ()
     failures: tuple[FailureLine, ...] = ()
     firing: tuple[str, ...] = ()
     firing_nameless: tuple[str, ...] = ()

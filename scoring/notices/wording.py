@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sidejudge.scoring.alerts.condition import Severity, Unit
 from sidejudge.scoring.alerts.event import AlertEvent, Example
@@ -280,7 +280,7 @@ def report_report(report: DailyReportText) -> NoticeText:
     share = [] if report.share_of is None else [TextLine(text=_share(report.share_of))]
     weakest = [TextLine(text="Metrics furthest outside their acceptable band:")] if report.weakest else []
     failures = [TextLine(text="Most frequent failures:")] if report.failures else []
-    money = [] if report.cost_usd is None else [TextLine(text=f"The judge cost ${report.cost_usd:,.2f}.")]
+    money = [] if report.cost_usd is None else [TextLine(text=_money(report.cost_usd, report.unpriced))]
     agreed = [
         TextLine(text=f"The judge agrees with people on {plain(each.rubric)}: kappa {each.kappa:.2f} (n = {each.n:,}).")
         for each in report.agreements
@@ -295,6 +295,13 @@ def report_report(report: DailyReportText) -> NoticeText:
             [*money, *agreed],
         ),
     )
+
+
+def _money(usd: float, unpriced: Sequence[str]) -> str:
+    if not unpriced:
+        return f"The judge cost ${usd:,.2f}."
+    names = f"no price is known of {plain(', '.join(unpriced))}"
+    return f"What the judge cost is not known: {names}." if usd == 0 else f"The judge cost ${usd:,.2f}; {names}."
 
 
 def _share(monitor: str) -> str:

@@ -138,6 +138,10 @@ class JudgeSnapshot:
         tuple[str, ...],
         "models that give no account of their tokens: what is spent on them is an estimate",
     ] = ()
+    unpriced: Annotated[
+        tuple[str, ...],
+        "models of which no price is known: what is spent on them is not known, and in no sum of dollars",
+    ] = ()
 
     @property
     def unreachable(self) -> str | None:

@@ -196,6 +196,23 @@ def test_a_key_that_is_refused_is_told_everywhere_and_shown_nowhere(serving, pro
     assert KEY not in everything_stated(monitor)
 
 
+def test_what_a_model_costs_of_which_no_price_is_known_is_not_stated_as_nothing(serving, provider):
+    name = "openai/our-deployment"
+    monitor = serving(**judged_by(provider, model=name, structured="always", keep_calls_bytes="1MB"))
+    monitor.post(requested(1))
+    monitor.settled(1)
+    assert judge_of(monitor)["unpriced"] == [name]
+    assert (
+        f"no price is known of {name}: the dollars are without it" in sidejudge("status", "--url", monitor.api).stdout
+    )
+    monitor.http.get(monitor.link)
+    assert f"{name}, whose price is not known" in monitor.http.get(monitor.api + "/").text
+    trace_id = trace(1).hex()
+    assert f"{name}, 1 call, cost not known" in monitor.http.get(f"{monitor.api}/traces/{trace_id}").text
+    shown = sidejudge("explain", trace_id, "--judge", "--store", str(monitor.folder / "state.sqlite"))
+    assert ", cost not known\n" in shown.stdout
+
+
 def test_what_the_budget_does_not_reach_for_balances_in_the_outcomes_and_the_weights_are_true(serving, provider):
     monitor = serving(**judged_by(provider, price=DEAR, budget_usd_per_hour=1.0, cache_entries=0))
     for number in range(60):

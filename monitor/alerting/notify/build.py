@@ -12,7 +12,7 @@ import logging
 import socket
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -150,6 +150,7 @@ class Notifications:
         is_shared: Callable[[str], bool] = lambda _: False,
         is_quiet: Callable[[str], bool] = lambda _: False,
         share_of: Callable[[], str | None] = lambda: None,
+        unpriced: Callable[[], Iterable[str]] = tuple,
         reports: Callable[[int], Awaitable[bool | None]] = alone,
     ) -> None:
         outbox = self._outbox = store.notifications
@@ -178,7 +179,7 @@ class Notifications:
             watched=watched, kept_since=partial(store.kept_since_ns, config.kept_for.ns), share_of=share_of,
             sends=reports,
             statuses=watch.service_statuses, posted=watch.posted, agreements=agreements, failures=failures,
-            judged=store.judged if config.evaluators.judge is not None else None,
+            judged=store.judged if config.evaluators.judge is not None else None, unpriced=unpriced,
         )  # fmt: skip
 
     async def start(self) -> None:

@@ -97,6 +97,7 @@ class DailyReport:
     statuses: Callable[[int], Sequence[ServiceStatus]]
     posted: Callable[[], Iterable[Posted]]
     judged: JudgeCacheTable | None = None
+    unpriced: Callable[[], Iterable[str]] = tuple
     agreements: Callable[[], Sequence[Agreement]] = tuple
     failures: FailuresOver | None = None
     share_of: Callable[[], str | None] = lambda: None
@@ -143,6 +144,7 @@ class DailyReport:
             more=max(0, len(courses) - MOST_COURSES), weakest=tuple(self._weakest(means)),
             agreements=tuple(AgreedOn(rubric=a.rubric, kappa=a.kappa, n=a.n) for a in self.agreements()),
             cost_usd=None if self.judged is None else _cost(self.judged, begin_ns, end_ns),
+            unpriced=tuple(label(each, _WORDS) for each in sorted(self.unpriced())),
             failures=tuple(_failing(each) for each in groups[:MOST_FAILURES] if each.count),
             firing=tuple(_firing(each.condition, each.alert.labels) for each in firing),
             firing_nameless=tuple(_firing(each.condition, nameless(each.alert.labels)) for each in firing),

@@ -168,6 +168,11 @@ class JudgeBackend:
         return frozenset().union(*(panel.estimating for panel in self._panels))
 
     @property
+    def unpriced(self) -> frozenset[str]:
+        """The models of which no price is known, so that their cost is not."""
+        return frozenset().union(*(panel.unpriced for panel in self._panels))
+
+    @property
     def outage(self) -> str | None:
         """Why no answer is possible now; None when one is. One panel that is out defers all that needs a judge."""
         return next((panel.outage for panel in self._panels if panel.outage is not None), None)
@@ -376,7 +381,7 @@ class JudgeBackend:
             await self._calls.put(
                 call,
                 bytes.fromhex(identity),
-                {"call": call, "at": iso_time(now_ns), "cost_usd": bill.usd, **body},
+                {"call": call, "at": iso_time(now_ns), "cost_usd": bill.usd if bill.complete else None, **body},
                 at_ns=now_ns,
                 before_ns=now_ns - self._section.keep_calls.ns,
                 most_bytes=most_bytes,

@@ -219,6 +219,11 @@ class JudgePanel:
         return frozenset(member.model.name for member in self._members if member.estimating)
 
     @property
+    def unpriced(self) -> frozenset[str]:
+        """The models of which no price is known, so that their cost is not."""
+        return frozenset(member.model.name for member in self._members if member.unpriced)
+
+    @property
     def outage(self) -> str | None:
         """Why no answer is possible now: too many breakers are open for a majority. None when one is possible."""
         shut = [state for member in self._members if (state := member.state()).circuit == "open"]

@@ -72,6 +72,8 @@ class PanelMember:
     breaker: Breaker = field(default_factory=Breaker)
     estimating: bool = False
     """Whether the last response came without an account of its tokens."""
+    unpriced: bool = False
+    """Whether no price is known of the last response."""
     _written: float = 1.0  # learned share of the allowed answer tokens that answers take
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -234,7 +236,7 @@ class PanelMember:
             )  # before the call: a process that is killed during it has spent it all the same
             completion = _accounted(await self._once(request, permit, expected, price), expected, price)
             usage = completion.usage
-            self.estimating = usage.estimated
+            self.estimating, self.unpriced = usage.estimated, usage.cost_usd is None
         except ProviderError as error:
             usage = _charged(error, expected, price)
             raise

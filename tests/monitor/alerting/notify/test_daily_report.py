@@ -122,6 +122,20 @@ async def test_cost_and_agreement_are_told_where_they_are_known(store):
     assert (nothing.cost_usd, nothing.agreements, nothing.courses) == (None, (), ())
 
 
+async def test_a_model_of_which_no_price_is_known_is_named_beside_the_cost(store):
+    known = daily(store, judged=store.judged, unpriced=lambda: {"openai/ours"})
+    told = []
+    for usd in (0.0, 1.25):
+        await store.judged.spend(EIGHT_NS // 10**9 - 7_200, usd)
+        report = await known.report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS)
+        (line,) = [each for each in report_report(report).paragraphs[-1] if "cost" in each.text]
+        told.append(line.text)
+    assert told == [
+        "What the judge cost is not known: no price is known of openai/ours.",
+        "The judge cost $1.25; no price is known of openai/ours.",
+    ]
+
+
 async def test_the_cost_of_each_hour_is_in_one_report_also_where_days_begin_within_an_hour(store):
     half_past_ns, day_ns = EIGHT_NS + HOUR_NS // 2, 24 * HOUR_NS  # 08:00 is 02:30 UTC in India
     known, cost = daily(store, judged=store.judged), []
