@@ -35,6 +35,10 @@ class SearchTooLong(StoreUnavailable):
     """A search was stopped for the time it took. Its message says nothing of this machine: any caller may read it."""
 
 
+class SpansErased(StoreError):  # noqa: N818  # likewise
+    """None of a trace's spans is there any more: it was forgotten while it was judged."""
+
+
 class StoreCorrupt(StoreError):  # noqa: N818  # likewise
     """The database file is damaged, or is not one of ours; only a person can help."""
 

@@ -12,6 +12,7 @@ import orjson
 
 from sidejudge.scoring.trace.record import record
 
+from .errors import SpansErased
 from .notification_outbox import Entry, put_entries
 from .outbox import ScoreRow, replace_scores
 
@@ -117,11 +118,14 @@ def json_text(value: Mapping[str, object]) -> str:
 def finish(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.Connection) -> None:
     """Write a trace's end: its details, verdicts, turn, scores and deliveries, in one transaction.
 
-    Runs in the writing thread, where nobody waits for the JSON either.
+    Runs in the writing thread, where nobody waits for the JSON either. Raises ``SpansErased`` for a trace that was
+    forgotten meanwhile.
     """
     trace_id = id_bytes(finished.trace_id)
     whole = {"trace_id": trace_id, "chunks": -1 if finished.chunks is None else finished.chunks}
     held, last_chunk = connection.execute(sql["held_status"], whole).fetchone()
+    if last_chunk is None and finished.chunks:
+        raise SpansErased(f"the spans of {trace_id.hex()} were erased while it was judged")
     if last_chunk is None:  # a session has turns instead
         connection.execute(sql["mark_turns_done"], {**whole, "closed_ns": finished.closed_ns})
     _write_turn(sql, finished, connection)

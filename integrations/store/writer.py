@@ -17,7 +17,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from .errors import StoreError, StoreUnavailable, explain
+from .errors import SpansErased, StoreError, StoreUnavailable, explain
 from .health import WRITE, StoreHealth
 
 _log = logging.getLogger("sidejudge.store")
@@ -130,7 +130,8 @@ class Writer:
             for job in jobs:
                 self._commit([job])
             return
-        self._health.failed(WRITE, meant)
+        if not isinstance(meant, SpansErased):  # which says nothing of the store
+            self._health.failed(WRITE, meant)
         for job in jobs:
             job.error = meant
 

@@ -29,7 +29,7 @@ _REASONS = {
     "crashed": "the process ended again and again while it was being judged",
     "handed_over": "the process ended, and the monitor that drain.to names took it; ask that one",
     "late": "its spans came after its verdict was final; that stands",
-    "deleted": "it was listed in Langfuse, and gone from there before it was read",
+    "deleted": "it was gone from Langfuse before it was read, or was forgotten before it was judged",
     "undecodable": "its bytes could not be read",
     "error": "judging it failed for a reason of sidejudge's own",
 }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from sidejudge.integrations.store.errors import SpansErased
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoredTurn, StoreError
 from sidejudge.monitor.evaluate.result import SessionIdentity, TraceResult
 from sidejudge.monitor.ingest.assembler import Assembler
@@ -26,16 +27,24 @@ class Commit:
     sinks: Sinks
     listeners: Sequence[Callable[[TraceResult], None]]
     keeps_contents: Callable[[TraceResult], bool]
+    _erased: set[bytes] = field(default_factory=set)
+    """Traces that were forgotten while they were judged: their results were not written."""
 
     async def commit(self, results: Sequence[TraceResult]) -> dict[bytes, StoreError]:
         """Write results, each in its own transaction: its verdicts, and its deliveries.
 
         Returns:
-            Once they are on disk, why the store refused a result, by trace id; the others are committed.
+            Once they are on disk, why the store refused a result, by trace id; the others are committed. What was
+            forgotten meanwhile is not written, and ends.
         """
         whole = [result for result in results if result.reason is not EndReason.LATE]
         answers = await self.store.finish_each([self._finished(result) for result in whole])
-        refused = {result.trace_id: error for result, error in zip(whole, answers, strict=True) if error is not None}
+        refused: dict[bytes, StoreError] = {}
+        for result, error in zip(whole, answers, strict=True):
+            if isinstance(error, SpansErased):
+                self._erased.add(result.trace_id)
+            elif error is not None:
+                refused[result.trace_id] = error
         for result in results:
             if result.reason is EndReason.LATE:
                 try:
@@ -46,6 +55,9 @@ class Commit:
 
     def committed(self, result: TraceResult) -> None:
         """Record a result that is on disk: outcomes first, then listeners, then sinks."""
+        if result.trace_id in self._erased:
+            self._erased.remove(result.trace_id)
+            result = result.erased
         if not result.session:  # outcomes are of traces
             self.outcomes.ended(result.service, result.reason, revision=result.revision)
         if result.reason is EndReason.LATE:

@@ -182,6 +182,14 @@ class TraceResult:
     place_ns: int | None = None
 
     @property
+    def erased(self) -> TraceResult:
+        """What is left of it where it was forgotten while it was judged: that it ended."""
+        return replace(
+            self, reason=EndReason.DELETED, details={}, verdicts=(), changed=(), withdrawn=(), turn=None, lookups=(),
+            verdicts_json=(),
+        )  # fmt: skip
+
+    @property
     def lag_s(self) -> float | None:
         """How long after its last span came the trace was judged, in s; None where that does not concern the present.
 

@@ -206,7 +206,7 @@ class EvaluationStages:
             spans.append(normalise(raw))
         if not spans:
             job.details = {"spans": 0, "damaged_chunks": kept.damaged}
-            job.reason = EndReason.UNDECODABLE
+            job.reason = EndReason.UNDECODABLE if payloads else EndReason.DELETED
             return
         yield
         trace = Trace.of(closing.trace_id.hex(), spans, closing.completion)

@@ -55,7 +55,7 @@ class EndReason(StrEnum):
     UNDECODABLE = "undecodable"
     """Its bytes could not be read. A request that cannot be read at all counts as one trace."""
     DELETED = "deleted"
-    """It was listed in Langfuse, and nothing of it was there any more when it was to be read."""
+    """Nothing of it was there any more: it was listed in Langfuse and gone before it was read, or it was forgotten."""
     CRASHED = "crashed"
     """The process ended again and again while it was being judged; it is not tried any more."""
     ERROR = "error"

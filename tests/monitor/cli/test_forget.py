@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sidejudge.integrations.store.sqlite import Store
+from tests.fakes.judge import judges
 from tests.fakes.langfuse import datasets
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
+from tests.fakes.openai import Provider
+from tests.needs import LITELLM
 from tests.otlp_requests import S, request, span, trace
 
 CANARY = "canary-4711-of-ann"
@@ -98,3 +101,34 @@ def test_beside_a_monitor_that_runs_it_works_too(call, serving, stored):
     judged = {verdict["trace_id"] for verdict in running.verdicts()}
     assert trace(1).hex() in judged
     assert trace(2).hex() not in judged
+
+
+@pytest.mark.parametrize("when", ["open", "asked"], ids=["while it is open", "while the judge is asked"])
+@LITELLM.mark
+def test_a_trace_that_is_not_judged_yet_is_forgotten_and_ends_as_deleted(call, serving, when):
+    with Provider(judges(delay_s=3)) as provider, FakeLangfuse() as fake:
+        keys = {"public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
+        monitor = serving(
+            assembly={"grace": "100ms" if when == "asked" else "2s", "idle": "10m"}, routes=[{"rubrics": ["quality"]}],
+            sinks={"langfuse": {"base_url": fake.base_url, **keys, "scores": "all"}},
+            evaluators={
+                "judge": {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "k"}
+            },
+        )  # fmt: skip
+        attributes = {
+            "langfuse.observation.input": f"{CANARY} asks", "langfuse.observation.output": f"{CANARY} hears",
+            "langfuse.trace.metadata.expected_outcome": "nothing",
+        }  # fmt: skip
+        monitor.post(request([S(trace_id=trace(1), span_id=span(1), attributes=attributes)]))
+        monitor.post(request([S(trace_id=trace(2), span_id=span(2), attributes={**attributes, "other": "yes"})]))
+        if when == "asked":
+            monitor.until(lambda: any(CANARY in str(seen.messages) for seen in provider.seen), "nobody was asked")
+        done = call("forget", trace(1).hex(), "--config", str(monitor.config), "--yes")
+        assert (done.exit_code, "forgot 1 trace" in done.output) == (0, True), done.output
+        ended = monitor.settled(2)["ended"]
+        assert (ended["deleted"], ended["scored"], ended["undecodable"]) == (1, 1, 0)
+        monitor.until(lambda: any(row["traceId"] == trace(2).hex() for row in fake.scores.stored()), "no scores")
+        assert {verdict["trace_id"] for verdict in monitor.verdicts()} == {trace(2).hex()}
+        assert {row["traceId"] for row in fake.scores.stored()} == {trace(2).hex()}
+        assert "could not" not in monitor.log()
+        assert monitor.answers("/readyz")

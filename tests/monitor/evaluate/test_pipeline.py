@@ -226,7 +226,7 @@ async def test_a_chunk_that_cannot_be_read_is_told_and_the_others_are_judged(ben
     b.wait(2)
     b.wait(3)
     await b.pipeline.drain()
-    assert [ending.reason for ending in b.reported] == [EndReason.SCORED, EndReason.UNDECODABLE, EndReason.UNDECODABLE]
+    assert [ending.reason for ending in b.reported] == [EndReason.SCORED, EndReason.UNDECODABLE, EndReason.DELETED]
     stories = [b.store.details(trace(n)) for n in (1, 2, 3)]
     assert [(details["spans"], details["damaged_chunks"]) for details in stories] == [(1, 1), (0, 1), (0, 0)]
     assert b.reported[1].service == "shop", "its resource was read before"
