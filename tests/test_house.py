@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from coverage import CoverageData
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("scoring", "integrations", "monitor", "dashboards", "sidejudge")
@@ -193,6 +196,17 @@ def imported(node: ast.AST) -> list[str]:
 )
 def test_a_second_name_is_seen(line: str) -> None:
     assert next(name for node in ast.walk(ast.parse(line)) for name in imported(node)).partition(".")[0] in PACKAGES
+
+
+def test_coverage_measures_what_is_imported_of_each_room(tmp_path: Path) -> None:
+    some = ("dashboards/yaml_text.py", "integrations/backoff.py", "monitor/config/errors.py", "scoring/errors.py")
+    program, found = tmp_path / "program.py", tmp_path / "found"
+    program.write_text("".join(f"import sidejudge.{path[:-3].replace('/', '.')}\n" for path in some))
+    command = [sys.executable, "-m", "coverage", "run", "--data-file", found, program]
+    subprocess.run(command, cwd=ROOT, check=True)
+    data = CoverageData(str(found))
+    data.read()
+    assert {str(ROOT / path) for path in some} <= data.measured_files()
 
 
 def test_the_tree_of_errors_is_drawn_in_one_docstring() -> None:
