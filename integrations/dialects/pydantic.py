@@ -156,14 +156,15 @@ def _client(reading: SpanReading, fields: SpanFields) -> None:
     for key in ("response", "output", "response_data"):
         answered = () if fields["output_messages"] else messages.read(unwrap.decoded(reading.attributes.get(key)))
         if answered:
-            nothing = None if messages.hold_something(answered) else ""
-            fields |= {"output_messages": answered, "output": messages.last_text(answered, "assistant") or nothing}
+            fields["output_messages"] = answered
             reading.note("output", key)
     if isinstance(response := unwrap.decoded(reading.attributes.get("response")), dict):
         fields["system_prompt"] = fields["system_prompt"] or as_text(response.get("instructions"))
     if isinstance(response := unwrap.decoded(reading.attributes.get("response_data")), dict):
-        if fields["output"] is None and isinstance(text := response.get("combined_chunk_content"), str):
-            fields["output"] = text
+        if "combined_chunk_content" in response and not fields["output_messages"]:
+            # Of a stream it is the text alone: where there is none, the model may have called tools.
+            text = as_text(response["combined_chunk_content"]) or ""
+            fields["output_messages"] = (Message(role="assistant", text=text, withheld=not text),)
             reading.note("output", "response_data")
         if fields["usage"] is None and (used := from_details(response.get("usage"))) is not None:
             fields["usage"] = used

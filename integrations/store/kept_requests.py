@@ -43,7 +43,7 @@ _RESERVE: Final = 32 << 20
 _COUNT: Final = f"""SELECT count(*), total(CASE WHEN size <= {_SMALL} THEN size ELSE (size / {_PAGE} + 1) * {_PAGE} END)
 FROM (SELECT length(CAST(head AS BLOB)) + length(body) + 100 AS size FROM requests)"""  # noqa: S608  # our own numbers
 _OLDEST: Final = "SELECT kept_ns FROM requests ORDER BY seq LIMIT 1"
-_FIRST: Final = """SELECT seq, kept_ns, attempts, signal, head, body FROM requests WHERE seq = (
+_FIRST: Final = """SELECT seq, attempts, signal, head, body FROM requests WHERE seq = (
     SELECT min(seq) FROM requests WHERE lane = ? AND due_ns <= ? AND seq > ?)"""
 
 Header: TypeAlias = tuple[bytes, bytes]
@@ -55,7 +55,7 @@ class BufferFull(StoreUnavailable):  # it names the state
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRequest:
-    """A request that is to go upstream. ``trusted``: the operator's credentials go with it. Times in ns."""
+    """A request that is to go upstream. ``trusted``: the operator's credentials go with it."""
 
     signal: str
     target: bytes
@@ -64,7 +64,6 @@ class KeptRequest:
     body: bytes
     lane: int
     seq: int = 0
-    kept_ns: int = 0
     attempts: int = 0
 
     @property
@@ -192,10 +191,10 @@ class KeptRequests:
             row = connection.execute(_FIRST, (lane, now_ns, after)).fetchone()
         if row is None:
             return None
-        seq, kept_ns, attempts, signal, head, body = row
+        seq, attempts, signal, head, body = row
         stated = json.loads(head)
         return KeptRequest(
-            seq=seq, kept_ns=kept_ns, attempts=attempts, signal=signal, lane=lane, trusted=bool(stated["trusted"]),
+            seq=seq, attempts=attempts, signal=signal, lane=lane, trusted=bool(stated["trusted"]),
             target=stated["target"].encode("latin-1"), body=body,
             headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in stated["headers"]],
         )  # fmt: skip

@@ -453,6 +453,16 @@ def test_openinference_retrievers_give_documents_and_rerankers_what_they_kept() 
     assert normalise(_raw(attributes=reranked)).documents == ("best",)
 
 
+@pytest.mark.parametrize("attributes", [
+    {"openinference.span.kind": "RETRIEVER", "output.value": '[{"page_content": "D1"}, {"page_content": "D2"}]'},
+    {"mlflow.spanType": '"RETRIEVER"', "mlflow.spanOutputs": '[{"page_content": "D1"}, {"page_content": "D2"}]'},
+    {"langsmith.span.kind": "retriever", "gen_ai.completion": '{"documents": [{"page_content": "D1"}, "D2"]}'},
+])  # fmt: skip
+def test_what_a_retriever_returns_is_its_documents(attributes: dict[str, Any]) -> None:
+    span = normalise(_raw(attributes=attributes))
+    assert (span.kind, span.documents) == (SpanKind.RETRIEVER, ("D1", "D2"))
+
+
 def test_openinference_agents_have_their_names_from_where_each_framework_puts_them() -> None:
     agent = {"openinference.span.kind": "AGENT"}
     assert (
@@ -528,6 +538,11 @@ def test_the_node_of_langgraph_s_prebuilt_agent_in_javascript_is_of_the_graph_th
 def test_kinds_are_read_in_capitals_too_as_those_write_them_who_set_them_by_hand(key: str, named: str) -> None:
     assert normalise(_raw(attributes={key: named})).kind is SpanKind.LLM
     assert normalise(_raw("find", attributes={key: "Tool"})).tool == ToolCall(name="find")
+
+
+def test_a_session_and_a_user_may_be_whole_numbers() -> None:
+    span = normalise(_raw(attributes={"openinference.span.kind": "CHAIN", "session.id": 42, "user.id": 7}))
+    assert (span.session_id, span.user_id) == ("42", "7")
 
 
 def test_a_redacted_session_is_unknown() -> None:

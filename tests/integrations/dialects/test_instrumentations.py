@@ -493,6 +493,25 @@ def test_logfire_s_request_for_a_stream_is_no_call_beside_its_record() -> None:
     assert (case.model_output, case.latency_model_ms) == ("Hi.", None)
 
 
+@pytest.mark.parametrize("response", [
+    {"combined_chunk_content": "Hi.", "chunk_count": 2, "usage": {"prompt_tokens": 5, "completion_tokens": 2}},
+    {"message": {"role": "assistant", "content": "Hi."}, "usage": {"prompt_tokens": 5, "completion_tokens": 2}},
+])  # fmt: skip
+def test_a_call_of_earlier_logfire_has_its_answer_and_its_tokens_in_its_response(response: dict[str, Any]) -> None:
+    asked = {"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}
+    attributes = {"request_data": json.dumps(asked), "response_data": json.dumps(response)}
+    span = normalise(_raw("Chat Completion", "logfire.openai", attributes=CHAT | attributes))
+    assert (span.kind, span.input, span.output) == (SpanKind.LLM, "Hello?", "Hi.")
+    assert span.usage == Usage(input=5, output=2)
+
+
+def test_a_stream_without_a_text_may_have_called_tools_in_earlier_logfire() -> None:
+    response = {"response_data": '{"combined_chunk_content": "", "chunk_count": 0}'}
+    span = normalise(_raw("took", "logfire.anthropic", attributes=CHAT | response))
+    assert (span.kind, span.output) == (SpanKind.LLM, None)
+    assert [message.withheld for message in span.output_messages] == [True]
+
+
 def test_logfire_s_own_tag_is_no_tag_of_the_application() -> None:
     assert normalise(_raw("chat", "logfire.openai", attributes=CHAT | {"logfire.tags": ["a", "LLM"]})).tags == ("a",)
 

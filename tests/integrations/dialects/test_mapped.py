@@ -62,6 +62,12 @@ def test_a_tool_is_read_with_its_arguments_and_its_result_or_its_error() -> None
     assert failed.error == "no such order"
 
 
+def test_a_step_is_read_with_its_documents_its_tags_and_its_error() -> None:
+    map_attributes({"acme.d": "documents", "acme.l": "tags", "acme.z": "error"})
+    span = _span({"acme.d": '[{"text": "D1"}, "D2"]', "acme.l": "eu, beta", "acme.z": "no index"})
+    assert (span.documents, span.tags, span.error) == (("D1", "D2"), ("eu", "beta"), "no index")
+
+
 def test_what_is_mapped_goes_before_what_a_dialect_reads_and_the_first_name_that_is_there_counts() -> None:
     attributes: dict[str, AttributeValue] = {
         "langfuse.observation.type": "span", "langfuse.observation.output": "a summary", "acme.answer": "On its way.",
