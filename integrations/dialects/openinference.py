@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
-from . import messages, openinference_frameworks, unwrap
+from . import messages, openinference_frameworks, unwrap, vercel_ai
 from .fields import Fields, numbered_maps, real, text, tokens, tree
 from .reading import Dialect, SpanReading, failure
 from .span_fields import SpanFields
@@ -70,7 +70,7 @@ def speaks(raw: RawSpan) -> bool:
 
 def normalise(raw: RawSpan) -> Span:
     """An OpenInference span in normal form."""
-    reading = SpanReading(raw)
+    reading = SpanReading(vercel_ai.with_own_status(raw))
     kind = _KINDS.get((reading.text("kind", "openinference.span.kind") or "").upper(), SpanKind.OTHER)
     reading.provenance.setdefault("kind", "scope")
     fields: SpanFields = {"agent": _agent(reading, kind)}

@@ -21,23 +21,24 @@ NAME = "vercel_ai"
 SWITCH = "recordInputs: true and recordOutputs: true in the call's telemetry settings"
 
 _OPERATION = "ai.operationId"
-_SCOPE_7 = "gen_ai"
+_SCOPES = frozenset({"ai", "gen_ai"})
+"""The SDK's own, and from version 7 on that of the conventions."""
 _ANSWER = ("ai.response.text", "ai.response.object")
-_RESULT, _REASON = "ai.toolCall.result", "ai.response.finishReason"
+_RESULTS = ("ai.toolCall.result", "gen_ai.tool.call.result")
 _BY_OPENINFERENCE = "openinference.span.kind"
 """What OpenInference's processor adds to a span of the SDK's."""
 
 
 def speaks(raw: RawSpan) -> bool:
     """Whether the AI SDK made the span."""
-    return _OPERATION in raw.attributes or raw.scope_name in {"ai", _SCOPE_7}
+    return _OPERATION in raw.attributes or raw.scope_name in _SCOPES
 
 
 def normalise(raw: RawSpan) -> Span:
     """An AI SDK span in normal form."""
     if _OPERATION not in raw.attributes:
         return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt)
-    reading = SpanReading(_with_own_status(raw))
+    reading = SpanReading(with_own_status(raw))
     operation = reading.text("kind", _OPERATION) or ""
     if operation == "ai.toolCall":
         return reading.span(NAME, SpanKind.TOOL, **_tool(reading))
@@ -48,14 +49,17 @@ def normalise(raw: RawSpan) -> Span:
     return reading.span(NAME, SpanKind.CHAIN, **_whole(reading))
 
 
-def _with_own_status(raw: RawSpan) -> RawSpan:
+def with_own_status(raw: RawSpan) -> RawSpan:
     """The span without the error of another: OpenInference's processor gives the first one to all that end after it.
 
-    What failed by itself has recorded what was raised, or has no outcome.
+    What failed by itself has recorded what was raised, or has no outcome. A step (``agent_step``) never has one.
     """
-    if raw.status_code != 2 or _BY_OPENINFERENCE not in raw.attributes:
+    held = raw.attributes
+    if raw.status_code != 2 or raw.scope_name not in _SCOPES or _BY_OPENINFERENCE not in held:
         return raw
-    went_well = _RESULT in raw.attributes or raw.attributes.get(_REASON) not in (None, "error")
+    reasons = held.get("ai.response.finishReason") or held.get("gen_ai.response.finish_reasons")
+    ended = isinstance(reasons, str | list | tuple) and bool(reasons) and "error" not in reasons
+    went_well = ended or not held.keys().isdisjoint(_RESULTS) or held.get("gen_ai.operation.name") == "agent_step"
     if not went_well or any(event.name == "exception" for event in raw.events):
         return raw
     return replace(raw, status_code=1, status_message="")
@@ -122,7 +126,7 @@ def _moved_system(reading: SpanReading) -> str | None:
 
 
 def _tool(reading: SpanReading) -> SpanFields:
-    returned = unwrap.from_json(reading.value("tool.result", _RESULT))
+    returned = unwrap.from_json(reading.value("tool.result", "ai.toolCall.result"))
     outcome = unwrap.ToolResult(result=returned) if isinstance(returned, str) else unwrap.result(returned)
     given = reading.value("tool.arguments", "ai.toolCall.args", "ai.toolCall.input")
     name = reading.text("tool.name", "ai.toolCall.name", "gen_ai.tool.name") or reading.raw.name

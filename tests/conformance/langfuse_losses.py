@@ -74,7 +74,7 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
         "pydantic-ai-format-5",
     )},
     **{(client, "system_prompt"): ONCE for client in (
-        "openinference-bedrock", "openinference-google-adk", "openinference-pydantic-ai",
+        "openinference-bedrock", "openinference-google-adk", "openinference-pydantic-ai", "openinference-vercel",
     )},
     **{
         (client, "system_prompt"): STRUCK

@@ -124,17 +124,27 @@ def test_an_empty_answer_of_the_ai_sdk_is_none_and_one_that_was_not_sent_is_unkn
     ("ai.generateText", {}, (), "no such order"),
     ("ai.streamText", {"ai.response.finishReason": "error"}, (), "no such order"),
     ("ai.generateText", {"ai.response.finishReason": "stop"}, ("exception",), "E: no such order"),
+    ("invoke_agent", {"gen_ai.response.finish_reasons": ["stop"]}, (), None),
+    ("invoke_agent", {}, (), "no such order"),
+    ("chat", {"gen_ai.response.finish_reasons": ["error"]}, (), "no such order"),
+    ("agent_step", {}, (), None),
+    ("agent_step", {}, ("exception",), "E: no such order"),
+    ("execute_tool", {"gen_ai.tool.call.result": '"here"'}, (), None),
+    ("execute_tool", {}, (), "no such order"),
 ])  # fmt: skip
 def test_an_error_that_openinference_s_processor_hands_on_is_none_of_the_ai_sdk_s_span(
-    operation: str, outcome: dict[str, str], events: tuple[str, ...], error: str | None
+    operation: str, outcome: dict[str, Any], events: tuple[str, ...], error: str | None
 ) -> None:
     """It gives the first error of a trace to every span that ends after it."""
     raised = tuple(RawEvent(name=name, time_ns=1, attributes={"exception.type": "E"}) for name in events)
+    scope, named = ("ai", "ai.operationId") if operation.startswith("ai.") else ("gen_ai", "gen_ai.operation.name")
+    kind = {"execute_tool": "TOOL", "chat": "LLM"}.get(operation, "CHAIN")
     span = normalise(_raw(
-        operation, "ai", status_code=2, status_message="no such order", events=raised,
-        attributes={"ai.operationId": operation, "openinference.span.kind": "CHAIN", **outcome},
+        operation, scope, status_code=2, status_message="no such order", events=raised,
+        attributes={named: operation, "openinference.span.kind": kind, **outcome},
     ))  # fmt: skip
-    assert (span.error, span.tool and span.tool.error) == (error, error if operation == "ai.toolCall" else None)
+    assert (span.error, span.tool and span.tool.error) == (error, error if span.tool else None)
+    assert (span.tool is not None) == operation.endswith(("toolCall", "tool"))
 
 
 @pytest.mark.parametrize(("scope", "asked", "answer"), [
