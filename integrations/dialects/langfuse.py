@@ -38,6 +38,9 @@ _OTHERS = ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", 
 """Other clients' attributes that name the kind of a step."""
 
 
+_OF_BURR = "burr.integrations.langfuse"
+
+
 def speaks(raw: RawSpan) -> bool:
     """Whether the span is an observation of Langfuse.
 
@@ -53,14 +56,14 @@ def speaks(raw: RawSpan) -> bool:
 def normalise(raw: RawSpan) -> Span:
     """An observation in normal form."""
     reading = SpanReading(raw)
-    kind = _KINDS.get((reading.text("kind", "langfuse.observation.type") or "").lower(), SpanKind.OTHER)
+    kind = _kind(reading)
     named = reading.value("agent", "langfuse.observation.metadata.lc_agent_name", "gen_ai.agent.name")
     agent = as_text(unwrap.decoded(named, scalars=True))
     if agent is None and kind is SpanKind.AGENT:
         kind, agent = _run(reading)
     elif _PATH in reading.attributes:
         agent = _graph(reading, kind, agent)
-    requested, answered = reading.value("input", _IN), reading.value("output", _OUT)
+    requested, answered = _contents(reading)
     error = _error(reading)
     fields: SpanFields = {"agent": agent, "error": error}
     fields |= _FIELDS.read(reading)
@@ -79,12 +82,39 @@ def normalise(raw: RawSpan) -> Span:
         }
         if kind is SpanKind.RETRIEVER and answered is not None:
             fields["documents"] = unwrap.documents(answered)
-        if kind is SpanKind.CHAIN and (reason := sole_reason(answered)) is not None:
+        if kind is SpanKind.CHAIN and (reason := sole_reason(reading.attributes.get(_OUT))) is not None:
             fields["finish_reason"] = reason  # of the call below, from whose span LangChain's handlers leave it out
             reading.note("finish_reason", _OUT)
     if error is not None and _raised(answered, error):
         fields |= {"output": None, "output_messages": ()}
     return reading.span(NAME, kind, **fields)
+
+
+def _kind(reading: SpanReading) -> SpanKind:
+    """The kind by the type of the observation; a step of Burr's has none, which Langfuse calls a span."""
+    stated = reading.text("kind", "langfuse.observation.type")
+    if stated is None and reading.raw.scope_name == _OF_BURR:
+        reading.note("kind", "scope")
+        return SpanKind.CHAIN
+    return _KINDS.get((stated or "").lower(), SpanKind.OTHER)
+
+
+def _contents(reading: SpanReading) -> tuple[Content, Content]:
+    """What a step was given and returned; an action of Burr's beside the state of the application, or as a part of it.
+
+    A run of Burr's is given the state alone, which ends with the answer to an earlier request.
+    """
+    given: Content = reading.value("input", _IN)
+    returned: Content = reading.value("output", _OUT)
+    if reading.raw.scope_name != _OF_BURR:
+        return given, returned
+    held, made = unwrap.entries(given), unwrap.entries(returned)
+    asked: Json = (held["inputs"] or None) if held.keys() == {"inputs", "state"} else None
+    stated: Json = (made["result"] or made["state"] or None) if made.keys() == {"result", "state"} else made or None
+    for field, found in (("input", asked), ("output", stated)):
+        if found is None:
+            reading.provenance.pop(field, None)
+    return asked, stated
 
 
 def _run(reading: SpanReading) -> tuple[SpanKind, str | None]:

@@ -45,7 +45,7 @@ _INVALID = "invalid_tool_call"
 """What LangChain calls one whose arguments are no JSON, which is carried out by nobody."""
 _ARGUMENTS = ("arguments", "args", "input", "tool_kwargs", "toolInput", "tool_input", "parameters")
 _TEXT_PARTS = (None, "text", "output_text", "input_text", "refusal")
-_ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response")
+_ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result", "tool_output", "server_tool_call_response")
 _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
 """Compared, not looked up, because the value may be anything, even a list."""
 
@@ -54,6 +54,8 @@ _OF_A_TEXT = frozenset({"type", "text"})
 _OF_CONTENTS = ("text", *_ANSWER_PARTS, *_CALL_PARTS)
 """Types of parts that hold something; a client that is to send no contents leaves it out and sends the type."""
 
+_OF_BURR = frozenset({"__SEQUENCE_ID", "__PRIOR_STEP"})
+"""What Burr itself keeps in an application's state."""
 _STRUCTURED = "Returning structured response: "
 MAX_DEPTH = 6
 
@@ -145,7 +147,10 @@ def last_content(value: Json, role: str) -> Json:
         return value if text is None else _structured(text)
     if isinstance(value, list):
         return None
-    others = {key: held for key, held in value.items() if key not in _LISTS and held not in (None, "", [], {})}
+    others = {
+        key: held for key, held in value.items()
+        if key not in _LISTS and key not in _OF_BURR and held not in (None, "", [], {})
+    }  # fmt: skip
     if role == "assistant" and "structured_response" in others:
         return others["structured_response"]
     if not others or _role(_plain(value)) is not None or (role == "assistant" and says_nothing(value)):

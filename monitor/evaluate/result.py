@@ -14,6 +14,7 @@ from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Decision
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.run_steps import acts
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Completion
@@ -207,7 +208,7 @@ def reason_of(case: Case, verdicts: Sequence[Verdict]) -> EndReason:
     if not case.complete:
         return EndReason.INCOMPLETE
     if not case.content_captured:
-        return EndReason.NO_CONTENT
+        return EndReason.NO_CONTENT if acts(case) else EndReason.NOT_A_RUN
     if any(isinstance(score.result, Failed) for verdict in verdicts for score in verdict.scores):
         return EndReason.JUDGE_FAILED
     return EndReason.UNAVAILABLE

@@ -33,7 +33,7 @@ class EndReason(StrEnum):
     NO_RUBRIC = "no_rubric"
     """No route selects it."""
     NOT_A_RUN = "not_a_run"
-    """No route selects it, and no span of it is a model's, an agent's or a tool's: a health check, plain HTTP."""
+    """No span of it is a model's, an agent's or a tool's, so that nothing can be judged: a health check, plain HTTP."""
     EXCLUDED = "excluded"
     """It is evaluation traffic (a judge's, or one of Langfuse's own environments), or its route has no rubrics."""
     INCOMPLETE = "incomplete"

@@ -22,6 +22,7 @@ UNTOLD = "a protocol's requests become the input and output of a trace, and noth
 OWN_EVENTS = "its contents and tokens stand in span events of its own, which Langfuse does not read"
 RAISED = "the class of what goes to another graph stands in a span event, and the status' message is what was raised"
 STRUCK = "instructions on a span without messages are struck from its attributes, and put nowhere"
+NESTED = "a key of metadata with a dot in it becomes a map"
 SWAPPED = "calls within one millisecond, which is the unit of Langfuse's times, change places"
 
 _OF_MESSAGES = ("s1_plain", "s3_callcentre", "s5_stream", "s6_session")
@@ -63,6 +64,7 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
     ("openinference-vercel", "name"): BY_OPERATION,
     **{(client, "error"): NO_TYPE for client in ("openllmetry-langgraph", "vercel-ai-7")},
     **{("claude-code", field): NO_LOGS for field in ("model_output", "tools_used")},
+    ("burr-langfuse", "metadata"): NESTED,
     ("mlflow-langchain", "error"): RAISED,
     **{(client, "tools_used"): SWAPPED for client in ("openinference-smolagents", "otel-gemini")},
     ("mlflow-openai-agents", "tools_used"): ONCE,

@@ -1061,6 +1061,54 @@ def test_what_a_tool_of_a_server_was_given_stands_in_a_record_of_claude_code_s_i
     )
 
 
+def test_a_run_of_burr_s_whose_action_failed_gave_no_answer_though_it_has_a_state() -> None:
+    """Its bridge to Langfuse sends the state in place of what went in and what came out, and no error of the run."""
+    asked = {"messages": [{"role": "user", "content": "Where?"}]}
+    state = {**asked, "answer": None, "__SEQUENCE_ID": 1, "__PRIOR_STEP": "ask"}
+    sent = [
+        ("run", {"input": {"messages": [], "answer": None}, "output": state}),
+        ("ask", {"input": {"inputs": {"question": "Where?"}, "state": {}}, "output": {"result": {}, "state": asked}}),
+        ("answer", {"input": {"inputs": {}, "state": asked}}),
+    ]
+    spans = [
+        normalise(_raw(
+            name, "burr.integrations.langfuse", number=number, parent=1 if number > 1 else None,
+            status_code=2 if name == "answer" else 1,
+            attributes={f"langfuse.observation.{key}": json.dumps(held) for key, held in contents.items()},
+        ))
+        for number, (name, contents) in enumerate(sent, 1)
+    ]  # fmt: skip
+    case = extract(Trace.of("1" * 32, spans, "batch"))
+    assert (case.input, case.model_output) == ("Where?", None)
+
+
+def test_a_run_of_mirascope_that_ends_without_a_word_after_a_tool_gave_no_answer() -> None:
+    """It puts what the model was given beside what it answered, in parts of its own."""
+    asked, call = {"type": "text", "content": "Where?"}, {"type": "tool_call", "id": "c1", "name": "find"}
+    given = [
+        {"role": "user", "content": [{"type": "text", "text": "Where?"}]},
+        {"role": "assistant", "content": [{**call, "args": '{"q": "x"}'}]},
+        {"role": "user", "content": [{"type": "tool_output", "id": "c1", "name": "find", "result": "nowhere"}]},
+    ]
+    returned = {"type": "tool_call_response", "id": "c1", "response": "nowhere"}
+    spans = [
+        _raw("run", "mirascope.ops", attributes={"mirascope.type": "trace", "mirascope.trace.output": ""}),
+        _raw("chat", "mirascope.llm", number=2, parent=1, attributes=CHAT | {
+            "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [asked]}]),
+            "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{**call, "arguments": {"q": "x"}}]}]),
+        }),
+        _raw("chat", "mirascope.llm", number=3, parent=1, attributes=CHAT | {
+            "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [asked, returned]}]),
+            "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [], "finish_reason": "stop"}]),
+            "mirascope.response.messages": json.dumps(given),
+        }),
+    ]  # fmt: skip
+    spans[2] = replace(spans[2], start_ns=spans[1].end_ns, end_ns=spans[1].end_ns + 5)
+    case = extract(Trace.of("1" * 32, list(map(normalise, spans)), "batch"))
+    verdict = score(case, RUBRICS["run_health"], created_at="")
+    assert verdict.blockers == ("answered",)
+
+
 def _interaction(*answers: dict[str, str]) -> RawSpan:
     run = {"gen_ai.operation.name": "invoke_agent", "user_prompt": "Where?"}
     events = tuple(RawEvent(name="assistant_response", time_ns=5, attributes=dict(each)) for each in answers)

@@ -82,15 +82,17 @@ async def test_the_reason_is_why_no_verdict_was_reached(bench):
     b = bench(routes=[{"rubrics": ["workflow"]}])
     stated = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
     await b.close(1, S(trace_id=trace(1), span_id=span(1), attributes=stated))
-    await b.close(2)
+    await b.close(2, S(trace_id=trace(2), span_id=span(1), attributes={"gen_ai.operation.name": "chat"}))
     await b.close(3, S(trace_id=trace(3), span_id=span(2), parent_id=span(9)), completion="idle")
+    await b.close(4)
     await b.pipeline.drain()
     assert [ending.reason for ending in b.reported] == [
         EndReason.UNAVAILABLE,
         EndReason.NO_CONTENT,
         EndReason.INCOMPLETE,
+        EndReason.NOT_A_RUN,
     ]
-    assert [ending.verdicts[0].passed for ending in b.reported] == [None, None, None]
+    assert [ending.verdicts[0].passed for ending in b.reported] == [None, None, None, None]
 
 
 async def test_a_store_that_refuses_leaves_everything_waiting_and_nothing_is_told(bench):

@@ -17,7 +17,7 @@ from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 
 CASE = Case(case_id="c", model_output=None)
 CUT_SHORT = replace(CASE, complete=False)
-SILENT = replace(CASE, content_captured=False)
+SILENT = replace(CASE, content_captured=False, agents_called=("a",))
 
 
 def verdict(rubric="qa", *results, **more) -> Verdict:
@@ -53,6 +53,7 @@ def written(*verdicts: Verdict) -> list[dict]:
         (CASE, [incomplete(Unavailable("u"), Failed("f"))], EndReason.JUDGE_FAILED),
         (CASE, [incomplete(Unavailable("u")), incomplete(Failed("f"))], EndReason.JUDGE_FAILED),
         (SILENT, [incomplete(Failed("f"))], EndReason.NO_CONTENT),
+        (replace(SILENT, agents_called=None), [incomplete(Unavailable("u"))], EndReason.NOT_A_RUN),
         (CUT_SHORT, [incomplete(Failed("f"))], EndReason.INCOMPLETE),
         (replace(CUT_SHORT, content_captured=False), [incomplete(Unavailable("u"))], EndReason.INCOMPLETE),
     ],
