@@ -132,11 +132,11 @@ def score(
 
 
 class CausesShown(logging.Formatter):
-    """The event of a log record with its cause, so that people who wait for a judge see why."""
+    """The event of a log record with the judge and its cause, so that people who wait for one see which and why."""
 
     def format(self, record: logging.LogRecord) -> str:
-        cause = getattr(record, "cause", None)
-        return super().format(record) + (f": {cause}" if cause else "")
+        more = (getattr(record, name, None) for name in ("judge", "cause"))
+        return ": ".join([super().format(record), *(str(each) for each in more if each)])
 
 
 @contextlib.contextmanager

@@ -31,9 +31,14 @@ def provider():
         yield running
 
 
-def score(folder: Path, provider: Provider, cases: int, *options: str, **judge) -> subprocess.CompletedProcess[str]:
+def score(
+    folder: Path, provider: Provider, cases: int, *options: str, strong: str | None = None, **judge
+) -> subprocess.CompletedProcess[str]:
     section = {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": KEY, "retries": 0}
     config = {"evaluators": {"judge": {**section, **judge}}}
+    if strong is not None:
+        config["evaluators"]["judges"] = {"strong": {"model": strong}}
+        config["rubrics"] = {"quality": {"judge": ["default", "strong"]}}
     (folder / "c.yaml").write_text(yaml.safe_dump(config))
     lines = [
         {
@@ -89,13 +94,28 @@ def test_calls_under_way_when_a_key_is_refused_are_paid_for_once(tmp_path, provi
     assert len(provider.seen) == 5, "the refused one alone is asked again"
 
 
+@pytest.mark.parametrize(
+    ("answer", "status", "stated"),
+    [
+        (unauthorised(), 1, "error: evaluators.judge: openai/gpt-4.1-2025-04-14: authentication failed"),
+        (states("no JSON"), 0, "asked about 2 of 2 and turned 0; 2 times it gave no answer"),
+    ],
+)
+def test_a_stronger_judge_that_gives_no_answer_is_named(tmp_path, provider, answer, status, stated):
+    strong = "openai/gpt-4.1-2025-04-14"
+    near = judges(lambda _, field: 0.7 if field.endswith(("quality", "correctness", "completeness")) else None)
+    provider.standing = lambda seen: (answer if strong.endswith(seen.body["model"]) else near)(seen)
+    ended = score(tmp_path, provider, 2, strong=strong)
+    assert (ended.returncode, stated in ended.stderr) == (status, True), ended.stderr
+
+
 def test_a_run_that_an_outage_ended_goes_on_where_it_stopped(tmp_path, provider):
     provider.next.extend([judges()] * 10)
     provider.standing = unauthorised()
     reported = score(tmp_path, provider, 20, concurrency=1)
     assert reported.returncode == 1
     cause, remedy = reported.stderr.strip().splitlines()[-2:]
-    assert cause.startswith("error: evaluators.judge: authentication failed")
+    assert cause.startswith("error: evaluators.judge: openai/gpt-4.1-mini-2025-04-14: authentication failed")
     assert remedy.startswith("remedy: mend it and call again")
     assert KEY not in reported.stdout + reported.stderr
     assert len(verdicts(tmp_path)) == 10

@@ -231,9 +231,9 @@ class JudgePanel:
 
     @property
     def cause(self) -> str:
-        """The error that opened a model's breaker, in the provider's words; empty without one."""
-        shut = (each.breaker.cause for each in self._members if each.state().circuit == "open")
-        return next(shut, "")
+        """A model whose breaker is open, and the error that opened it in the provider's words; empty without one."""
+        shut = (each for each in self._members if each.state().circuit == "open" and each.breaker.cause)
+        return next((f"{each.model.name}: {each.breaker.cause}" for each in shut), "")
 
     async def ask(self, request: JudgeRequest, bill: JudgeBill) -> dict[Question, CachedAnswer | NoAnswer]:
         """Ask every member and combine their answers question by question.

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from sidejudge.integrations.provider.attempt import JudgeAttempt, JudgeObserver
 from sidejudge.monitor.alerting.cascade_sums import CascadeSums
 from sidejudge.monitor.config.warnings import only_judged
+from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.statistics.estimate import from_sums
@@ -181,6 +182,8 @@ class Count(OfParts):
             return ""
         asked, turned = seen.verdicts["doubt"] + seen.verdicts["drawn"], sum(seen.changed.values())
         line = f"the stronger judge was asked about {asked} of {n} and turned {turned}"
+        if seen.unanswered:
+            line += f"; {amount(seen.unanswered, 'time')} it gave no answer"
         mended = corrected(plain, self.cascade.drawn_sums)
         if mended is None:
             return f"{line}; none was drawn, so that its pass rate is not known"

@@ -140,6 +140,8 @@ def test_behind_a_cascade_it_says_what_the_stronger_judge_changed():
     )  # fmt: skip
     text = " ".join(Outline(page(replace(standing("shop"), cascade=seen))).text)
     assert "the stronger judge was asked about 20 of 100 and turned 5; as delivered 75.0% pass" in text
+    text = " ".join(Outline(page(replace(standing("shop"), cascade=replace(seen, unanswered=12)))).text)
+    assert "and turned 5; 12 times it gave no answer; as delivered" in text
     text = " ".join(Outline(page(replace(standing("shop"), cascade=replace(seen, corrected=False)))).text)
     assert "with 8 drawn by lot the ratio is not corrected yet, 30 are needed" in text
 
