@@ -287,7 +287,7 @@ OPENLIT = genai.dialect(
 
 # Claude Code
 
-_ANSWER, _OUTPUT, _RAN = "assistant_response", "tool.output", "tool_result"
+_ANSWER, _OUTPUT, _RAN, _FORM = "assistant_response", "tool.output", "tool_result", "StructuredOutput"
 _CALLED_NOTHING = ("end_turn", "stop_sequence", "max_tokens", "refusal")
 """Why a model stopped that called no tool in the same answer."""
 _CONVERSATION = ("sdk", "repl_main_thread")
@@ -351,12 +351,19 @@ def _of_conversation(held: Mapping[str, AttributeValue]) -> bool:
 def _interaction(reading: SpanReading, fields: SpanFields) -> None:
     reading.no_agent(fields)
     fields["input"] = reading.text("input", "user_prompt")
+    form = None
     for event in reading.raw.events:
-        if event.name == _ANSWER and _of_conversation(event.attributes):
-            stated = unwrap.plain(event.attributes.get("response"))
+        held = event.attributes
+        if event.name == _ANSWER and _of_conversation(held):
+            stated = unwrap.plain(held.get("response"))
             if isinstance(stated, str):
                 fields["output"] = stated
                 reading.note("output", f"event {_ANSWER}: response")
+        elif event.name == _RAN and held.get("tool_name") == _FORM and held.get("success") == "true":
+            form = as_text(held.get("tool_input"))
+    if form is not None:  # what the program gets, whatever was written beside it
+        fields["output"] = form
+        reading.note("output", f"event {_RAN}: tool_input")
 
 
 def _given(event: RawEvent) -> ToolCall | None:

@@ -552,9 +552,11 @@ _LATE_NS: Final = 1_000_000
 ANSWER_TOOLS: Final = frozenset({
     "finalanswer", "finalresult", "finaloutput", "finalresponse", "submit", "submitanswer", "submitfinalanswer",
     "finish", "done", "taskdone", "completetask", "attemptcompletion", "giveanswer", "provideanswer",
-    "providefinalanswer", "returnanswer", "strandsstructuredoutput",
+    "providefinalanswer", "returnanswer", "strandsstructuredoutput", "structuredoutput",
 })  # fmt: skip
 """Tools by which an agent gives its answer, as ``plain`` names them; calling one of these is no use of a tool."""
+_FORM: Final = "structuredoutput"
+"""The tool of Claude's Agent SDK whose arguments are the answer in the requested form."""
 _PLAIN_NAME: Final = re.compile(r"\W+")
 NAMESPACE: Final = re.compile(r"\W+|__")
 """The separator between the name of a plugin or server and of its tool."""
@@ -575,9 +577,14 @@ def gives_answer(name: str) -> bool:
 
 
 def answer_given(calls: Iterable[ToolCall]) -> Json:
-    """The answer from the last call of such a tool: its only argument, else its result, else all arguments."""
+    """The answer from the last call of such a tool: its only argument, else its result, else all arguments.
+
+    Of a tool whose arguments are a form that was asked for, the answer is all of them.
+    """
     for call in reversed(list(calls)):
         if gives_answer(call.name) and call.error is None:
             given = call.arguments
+            if plain(call.name) == _FORM:
+                return given
             return next(iter(given.values())) if isinstance(given, dict) and len(given) == 1 else call.result or given
     return None

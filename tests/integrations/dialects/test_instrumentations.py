@@ -1123,6 +1123,16 @@ def test_claude_code_answers_with_what_the_conversation_says_not_with_the_title_
     assert normalise(_interaction(title)).output is None
 
 
+def test_the_form_that_claude_code_was_asked_for_is_its_answer_whatever_it_writes_beside() -> None:
+    form = {"tool_name": "StructuredOutput", "success": "true", "tool_use_id": "c1", "tool_input": '{"place": "Oslo"}'}
+    said = {"response": "Let me see.", "query_source": "sdk"}
+    raw = _interaction(said)
+    events = (RawEvent(name="tool_result", time_ns=4, attributes=dict(form)), *raw.events)
+    assert normalise(replace(raw, events=events)).output == '{"place": "Oslo"}'
+    failed = (RawEvent(name="tool_result", time_ns=4, attributes=form | {"success": "false"}), *raw.events)
+    assert normalise(replace(raw, events=failed)).output == "Let me see."
+
+
 def test_an_answer_that_claude_code_does_not_send_is_none() -> None:
     assert normalise(_interaction({"response": "<REDACTED>", "query_source": "sdk"})).output is None
 

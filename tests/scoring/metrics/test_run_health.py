@@ -328,6 +328,7 @@ def test_a_fault_lowers_its_own_metrics_and_no_other(fault):
 @pytest.mark.parametrize(
     ("call", "answer"),
     [(tool("t1", 3, None, name="final_answer", answer="At 9."), "At 9."),
+     (tool("t1", 3, "Structured output provided successfully", name="StructuredOutput", place="Riga"), {"place": "Riga"}),
      (tool("t1", 3, "At 9.", name="agent-submit", port="Riga", ship="Aurora"), "At 9."),
      (tool("t1", 3, "gone", name="submit_order", answer="At 9."), None),
      (tool("t1", 3, error="E: x", name="final_answer", answer="At 9."), None)],
@@ -718,8 +719,12 @@ def test_an_empty_answer_is_one_beside_a_span_of_the_same_call_that_ends_later_a
 
 
 @pytest.mark.parametrize(
-    "name", ["final_answer", "FinalAnswer", "submit", "done", "functions.final_answer", "strands_structured_output"]
-)
+    "name",
+    [
+        "final_answer", "FinalAnswer", "submit", "done", "functions.final_answer", "strands_structured_output",
+        "StructuredOutput",
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("by", ["span", "message", "both"])
 def test_a_tool_that_gives_the_answer_is_no_tool_that_was_tried(name, by):
     asks = model("m8", 1, "" if by != "span" else "I am done.", calls=[(name, {"answer": "9"})] if by != "span" else ())
