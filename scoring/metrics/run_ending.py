@@ -20,7 +20,7 @@ from sidejudge.scoring.trace.tool_calls import asks_for_tools
 from sidejudge.scoring.trace.trace import Trace, from_above, speaking
 
 from .answer_failure import answer_failure, is_refusal, sole_text
-from .run_steps import acts, failure_part, is_lone_call, run_steps, signs, stated_cause
+from .run_steps import CallStep, acts, failure_part, is_lone_call, run_steps, signs, stated_cause
 
 SOURCE: Final = "sidejudge: run health"
 run_metric: Final = partial(metric, source=SOURCE)
@@ -110,8 +110,8 @@ def of_trace(measure: Callable[[Case, Trace], Result]) -> Callable[[Case], Resul
 
 @run_metric(
     pass_or_fail,
-    formula="0 if the root, the topmost agent, or the task of a queue that made the last model call after the root had "
-    "ended, ended in an error, or the run timed out, else 1",
+    formula="0 if the root, the topmost agent, an agent's last step, or the task of a queue that made the last model "
+    "call after the root had ended, ended in an error, or the run timed out, else 1",
     undefined="a case without a trace states both an answer and an error that is no tool's (without an answer "
     "the error is the run's: 0); not applicable where no model, agent or tool took part",
 )
@@ -145,8 +145,11 @@ def _completed_by_its_case(case: Case) -> Result:
 
 
 def ends(trace: Trace) -> Sequence[Span]:
-    """The spans that speak for the whole: the trace's root, the run's, the topmost agent, a queue's task, once each."""
-    found = (trace.root, trace.run_root, top(trace), _task(trace))
+    """The spans that speak for the whole: the trace's root, the run's, the topmost agent, a queue's task, once each.
+
+    And an agent's last step that failed, where the agent went on to nothing.
+    """
+    found = (trace.root, trace.run_root, top(trace), _task(trace), _last_step(trace))
     return list({span.span_id: span for span in found if span is not None}.values())
 
 
@@ -157,6 +160,22 @@ def _task(trace: Trace) -> Span | None:
         return None
     above = (span for span in islice(trace.ancestors(last), _MOST_ABOVE) if span.from_queue)
     return next((span for span in above if span.end_ns > trace.root.end_ns), None)
+
+
+def _last_step(trace: Trace) -> Span | None:
+    """The step right below an agent in which the last model was called, if it failed and nothing came of that.
+
+    OpenAI's agents give an error by which a run ends, such as an answer of the wrong type, to the turn alone.
+    """
+    last = max(trace.models, key=lambda span: span.end_ns, default=None)
+    if last is None or last.error is not None:
+        return None
+    for step in islice(trace.ancestors(last), _MOST_WRAPPERS):
+        agent = trace.parent(step)
+        if step.error is not None and agent is not None and agent.kind is SpanKind.AGENT:
+            went_on = any(span.start_ns >= step.end_ns for span in trace.children.get(agent.span_id, ()))
+            return None if went_on or agent.output not in (None, last.output) else step
+    return None
 
 
 @run_metric(
@@ -260,10 +279,20 @@ def _hands_over(case: Case) -> bool:
 
 
 def _waits(case: Case) -> bool:
-    """Whether nothing shows what came of a call of the last model call: a person or the caller may be to answer it."""
+    """Whether nothing shows what came of a call of the last model call: a person or the caller may be to answer it.
+
+    Some frameworks, OpenAI's agents among them, end the span of a call that a person is to approve without an outcome.
+    """
     last = last_model_call(case)
     calls = case.once(run_steps).calls or ()
-    return last is not None and any(step.open and step.span_id == last.span_id for step in calls)
+    return last is not None and any(
+        step.span_id == last.span_id if step.open else step.start_ns >= last.end_ns and _has_no_outcome(step)
+        for step in calls
+    )
+
+
+def _has_no_outcome(step: CallStep) -> bool:
+    return step.failure is None and step.call.result is step.call.error is None and step.call.arguments is not None
 
 
 def _not_recorded(case: Case) -> bool:

@@ -737,6 +737,32 @@ def test_a_tool_that_gives_the_answer_is_no_tool_that_was_tried(name, by):
 
 
 @pytest.mark.parametrize(
+    ("outcome", "answered"), [({}, "unavailable"), ({"result": "booked"}, 0.0), ({"error": "E"}, 0.0)]
+)
+def test_a_call_whose_span_ends_without_an_outcome_may_wait_for_a_person(outcome, answered):
+    call = ToolCall(**({"name": "book_ship", "arguments": {"port": "Riga"}} | outcome))
+    step = span("t1", "agent", SpanKind.TOOL, 3, name="book_ship", tool=call, error=call.error)
+    asked = model("m1", 1, calls=[("book_ship", {"port": "Riga"})])
+    assert values(judged(run(asked, step, answer=None)))["answered"] == answered
+
+
+@pytest.mark.parametrize(
+    ("steps", "answer", "completed"),
+    [
+        ((), None, 0.0),
+        ((), "Aurora sails at 9.", 0.0),
+        ((), "Please ask at the desk.", 1.0),
+        ((tool("t1", 9),), None, 1.0),
+    ],
+)
+def test_an_agent_whose_last_step_failed_has_failed_unless_it_went_on(steps, answer, completed):
+    """OpenAI's agents give the error by which a run ends to its turn, such as an answer of the wrong type."""
+    turn = plain_span("turn", "agent", SpanKind.CHAIN, start_ns=4 * MS, end_ns=8 * MS, error="Invalid JSON provided")
+    case = run(turn, model("m1", 5, "Aurora sails at 9.", parent="turn"), *steps, answer=answer)
+    assert values(judged(case))["completed"] == completed
+
+
+@pytest.mark.parametrize(
     ("failed", "queued", "waited_for", "value"),
     [(True, True, False, 0.0), (True, True, True, 1.0), (True, False, False, 1.0), (False, True, False, 1.0)],
 )
