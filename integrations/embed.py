@@ -67,12 +67,14 @@ INSTALL = "pip install 'sidejudge[embeddings]'"
 class EmbeddingError(RemediedError):
     """No vectors could be made. ``remedy`` is empty where the failure may pass by itself.
 
-    ``of_texts``: the texts caused it, so those of one batch may be tried one by one.
+    ``of_texts``: the texts caused it, so those of one batch may be tried one by one. ``logged`` is the cause for the
+    log: without the words of a model or provider, which may quote a text.
     """
 
-    def __init__(self, cause: str, remedy: str = "", *, of_texts: bool = False) -> None:
+    def __init__(self, cause: str, remedy: str = "", *, of_texts: bool = False, logged: str | None = None) -> None:
         super().__init__(cause, remedy)
         self.of_texts = of_texts
+        self.logged = cause if logged is None else logged
 
     def __str__(self) -> str:
         return f"{self.cause}; {self.remedy}" if self.remedy else self.cause
@@ -139,7 +141,9 @@ class LocalModel:
                 show_progress_bar=False,
             )
         except Exception as error:  # noqa: BLE001  # any: what a model of anybody's raises
-            raise EmbeddingError(f"the embedding model {self.name} failed: {_brief(error)}", of_texts=True) from None
+            what = f"the embedding model {self.name} failed"
+            logged = f"{what}: {type(error).__name__}"
+            raise EmbeddingError(f"{what}: {_brief(error)}", of_texts=True, logged=logged) from None
         return made.astype("float32").tolist()
 
 

@@ -189,7 +189,7 @@ class EmbeddingBackend:
     def __init__(self, embedder: Embedder, thresholds: CosineThresholds = OF_THE_SEED) -> None:
         self._embedder = embedder
         self.thresholds = thresholds
-        self._reported: str | None = None
+        self._reported: EmbeddingError | None = None
 
     async def start(self) -> None:
         """Load the model now rather than with the first case. Raises ``EmbeddingError``."""
@@ -212,6 +212,8 @@ class EmbeddingBackend:
         needed = [text for each in wanted.values() if not isinstance(each, NoAnswer) for text in each]
         try:
             vectors = await self._embedder.vectors(list(dict.fromkeys(needed))) if needed else {}
+            if needed:
+                self._works()
             return await asyncio.to_thread(lambda: {each: answer(each, vectors, self.thresholds) for each in wanted})
         except EmbeddingError as error:
             self._report(error)
@@ -230,9 +232,14 @@ class EmbeddingBackend:
             return {}
 
     def _report(self, error: EmbeddingError) -> None:
-        if str(error) != self._reported:
-            self._reported = str(error)
-            log.error("could not embed", extra={"cause": error.cause, "remedy": error.remedy})
+        """Log a failure once, and an outage again where the model worked in between."""
+        if self._reported is None or self._reported.logged != error.logged:
+            log.error("could not embed", extra={"cause": error.logged, "remedy": error.remedy})
+        self._reported = error
+
+    def _works(self) -> None:
+        if self._reported is not None and not self._reported.of_texts:
+            self._reported = None
 
 
 def embedding_backend(
@@ -318,4 +325,6 @@ class Retrying:
 
     def _named(self, error: ProviderError) -> EmbeddingError:
         of_texts = error.kind in _OF_TEXTS or error.status in OF_CONTENTS
-        return EmbeddingError(f"embeddings of {self.name}: {error}", of_texts=of_texts)
+        logged = str(error) if REACTIONS[error.kind].breaker == "trips" and not of_texts else error.cause
+        what = f"embeddings of {self.name}"
+        return EmbeddingError(f"{what}: {error}", of_texts=of_texts, logged=f"{what}: {logged}")

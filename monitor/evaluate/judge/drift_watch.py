@@ -22,6 +22,7 @@ from sidejudge.scoring.judging.drift import far, measures
 from sidejudge.scoring.judging.request import JudgeRequest
 from sidejudge.scoring.questions.kinds import question_json, question_of_json
 from sidejudge.scoring.questions.question import Question
+from sidejudge.scoring.result.reason import Rights
 from sidejudge.scoring.statistics.judge_drift import Answered, JudgeDrift, drifts
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.trace.time_units import DAY_NS, MINUTE_NS
@@ -136,7 +137,8 @@ class DriftWatch:
                 gone.append(name)
                 continue
             except UnansweredError as error:
-                log.info("a prompt was not answered again", extra={"cause": str(error)})
+                why = error.kind or error.reason.shown(Rights.NAMES)  # the provider's own words may quote the prompt
+                log.info("a prompt was not answered again", extra={"cause": str(why)})
                 continue
             if answers is None:
                 gone.append(name)

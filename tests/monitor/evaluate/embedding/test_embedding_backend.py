@@ -7,14 +7,18 @@ import logging
 import pytest
 
 from sidejudge.integrations.embed import EmbeddingError
+from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.monitor.config.evaluators import EmbeddingSection
 from sidejudge.monitor.evaluate.backends import Backends, JudgeAccount
-from sidejudge.monitor.evaluate.embedding import Embedder, EmbeddingBackend
+from sidejudge.monitor.evaluate.embedding import Embedder, EmbeddingBackend, embedding_backend
 from sidejudge.monitor.offline.score.request import LruCache
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.embedding import MAX_TEXTS
 from sidejudge.scoring.questions.kinds import BorneOut, SameEntity, SameFact, SameHighlight, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method
+from tests.fakes import openai as fake
+from tests.needs import LITELLM
 
 CASE = Case(case_id="c", model_output="x")
 
@@ -109,6 +113,29 @@ async def test_a_failure_is_logged_once_and_names_cause_and_remedy(caplog):
             await made.answer(CASE, [SentenceSimilarity((("a", f"b{n}"),))])
     (record,) = caplog.records
     assert (record.cause, record.remedy) == ("no such model", "install it")
+
+
+@LITELLM.mark
+async def test_what_an_endpoint_answers_is_in_no_log_and_an_outage_is_logged_each_time(caplog):
+    def quotes(seen):
+        return fake.error(400, f"invalid input {seen.body['input']}")(seen)
+
+    library = LiteLLM()
+    with fake.Provider() as provider, caplog.at_level(logging.ERROR, "sidejudge.embedding"):
+        section = EmbeddingSection(model="openai/m", remote=True, api_base=provider.url, api_key="sk-none-12345")
+        made = embedding_backend(section, library=library, storage=LruCache(), clock_ns=lambda: 1)
+        works = fake.embeds(lambda _: (1.0, 0.5))
+        for number, does in enumerate((quotes, quotes, works, fake.no_credit(), works, fake.no_credit())):
+            provider.standing = does
+            (reply,) = (await made.answer(CASE, [SentenceSimilarity(((f"secret {number}", "a"),))])).values()
+            assert ("secret" in str(reply.reason)) == (does is quotes), "whoever may see contents sees it"
+        await made.close()
+    await library.close()
+    refused, *outages = [record.cause for record in caplog.records]
+    assert refused == "embeddings of openai/m: bad request (HTTP 400)"
+    assert [each.partition(" - ")[0] for each in outages] == [
+        "embeddings of openai/m: credit exhausted: Error code: 429"
+    ] * 2
 
 
 async def test_what_embeddings_leave_open_a_judge_is_asked():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 import pytest
 
@@ -85,6 +86,18 @@ async def test_a_judge_that_moved_is_found_with_what_moved_and_it_is_asked_once_
     assert again.latest == watch.latest
     await again.round(judge)
     assert len(provider.seen) == 50, "a restart asks nothing anew"
+
+
+async def test_a_provider_that_quotes_a_prompt_is_not_quoted_in_the_log(watched_judge, provider, clock, caplog):
+    provider.standing = score(1)
+    watch, judge = watched_judge()
+    await fill(judge, clock, 1)
+    provider.standing = lambda seen: fake.error(400, f"cannot read {seen.messages[-1]['content'][:200]}")(seen)
+    with caplog.at_level(logging.INFO, "sidejudge.judge"):
+        await watch.round(judge)
+    assert [each.cause for each in caplog.records if each.message == "a prompt was not answered again"] == [
+        "bad request"
+    ]
 
 
 async def test_what_is_forgotten_shortly_after_its_answer_is_not_written_by_the_next_round(
