@@ -204,7 +204,8 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
     found: list[tuple[tuple[int, int], ToolCall, str]] = []
     moved = clock_corrections(trace)
     order = in_order(spans, matched, requested, moved)
-    earlier = _earlier(trace, {index: span for index, span in enumerate(spans) if index not in matched})
+    unmatched = {index: span for index, span in enumerate(spans) if index not in matched}
+    earlier = _attempts(requested, unmatched) | _earlier(trace, unmatched)
     for index, span in enumerate(spans):
         call = _merge(span, requested[matched[index]] if index in matched else earlier.get(index))
         if call.error is None and (below := error_below(trace, span, call)) is not None:
@@ -439,6 +440,23 @@ def _earlier(trace: Trace, unmatched: Mapping[int, Span]) -> dict[int, Requested
         index: RequestedCall(calls[call_id], span.end_ns, None, span.span_id)
         for index, (span, call_id) in bare.items()
         if call_id in calls
+    }
+
+
+def _attempts(requested: Sequence[RequestedCall], unmatched: Mapping[int, Span]) -> dict[int, RequestedCall]:
+    """Calls of which spans are further attempts, made by the framework, where these have their only argument bare."""
+    bare = {
+        index: (span, span.tool)
+        for index, span in unmatched.items()
+        if span.tool is not None and span.tool.call_id is None and not isinstance(span.tool.arguments, dict | None)
+    }
+    if not bare:
+        return {}
+    asked = {(ask.call.name, canonical(value)): ask.call for ask in requested for value in sole(ask.call.arguments)}
+    return {
+        index: RequestedCall(replace(call, call_id=None), span.end_ns, None, span.span_id)
+        for index, (span, tool) in bare.items()
+        if (call := asked.get((tool.name, canonical(tool.arguments)))) is not None
     }
 
 

@@ -213,6 +213,23 @@ def test_a_tool_span_and_the_call_in_the_message_are_one_call() -> None:
         ), spanned  # fmt: skip
 
 
+@pytest.mark.parametrize(("bare", "arguments"), [("x", {"q": "x"}), ("y", "y")])
+def test_an_attempt_whose_only_argument_is_sent_bare_is_of_the_call_that_a_message_shows(
+    bare: str, arguments: Json
+) -> None:
+    """A framework calls a tool that failed once more; of the attempts only the last one bears the call's id."""
+    case = _case(
+        _span("root", None, A, 0, 9, agent="a"),
+        _span("llm", "root", L, 1, 2, output_messages=_asks(_call("find", {"q": "x"}, "c1"))),
+        _span("first", "root", T, 3, 4, tool=replace(_call("find", bare), error="down"), error="down"),
+        _span("again", "root", T, 5, 6, tool=replace(_call("find", "x", "c1"), result="found")),
+    )
+    assert case.tools_used == (
+        ToolCall(name="find", arguments=arguments, error="down"),
+        ToolCall(name="find", arguments={"q": "x"}, result="found", call_id="c1"),
+    )
+
+
 def test_a_span_below_a_model_that_shows_no_run_is_what_the_model_requested() -> None:
     ran = _call("find", {"q": "x"})
     for tools, result, error in (
