@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.errors import SpansErased
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoredTurn, StoreError
 from sidejudge.monitor.evaluate.result import SessionIdentity, TraceResult
@@ -14,6 +17,8 @@ from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.sessions.windows import SessionWindows, StoredTurnHead
 
 from .sinks import Sinks
+
+log = logging.getLogger("sidejudge")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,12 +44,12 @@ class Commit:
         """
         whole = [result for result in results if result.reason is not EndReason.LATE]
         answers = await self.store.finish_each([self._finished(result) for result in whole])
-        refused: dict[bytes, StoreError] = {}
-        for result, error in zip(whole, answers, strict=True):
-            if isinstance(error, SpansErased):
-                self._erased.add(result.trace_id)
-            elif error is not None:
-                refused[result.trace_id] = error
+        refused = {result.trace_id: error for result, error in zip(whole, answers, strict=True) if error is not None}
+        forgotten = [trace_id for trace_id, error in refused.items() if isinstance(error, SpansErased)]
+        if forgotten:
+            await self._erase_again(forgotten, results[0].ended_ns)
+            for trace_id in forgotten:
+                del refused[trace_id]
         for result in results:
             if result.reason is EndReason.LATE:
                 try:
@@ -52,6 +57,16 @@ class Commit:
                 except StoreError as error:
                     refused[result.trace_id] = error
         return refused
+
+    async def _erase_again(self, trace_ids: Sequence[bytes], now_ns: int) -> None:
+        """Erase what was kept since of traces that were forgotten: prompts of judges and their answers."""
+        try:
+            await asyncio.to_thread(erase, self.store.path, trace_ids, scores=False, now_ns=now_ns)
+        except StoreError as error:
+            log.warning(
+                "what a judge was asked about a forgotten trace could not be erased", extra={"cause": str(error)}
+            )
+        self._erased.update(trace_ids)
 
     def committed(self, result: TraceResult) -> None:
         """Record a result that is on disk: outcomes first, then listeners, then sinks."""

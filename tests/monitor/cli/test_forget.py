@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from sidejudge.integrations.store.sqlite import Store
@@ -112,11 +115,12 @@ def test_a_trace_that_is_not_judged_yet_is_forgotten_and_ends_as_deleted(call, s
             assembly={"grace": "100ms" if when == "asked" else "2s", "idle": "10m"}, routes=[{"rubrics": ["quality"]}],
             sinks={"langfuse": {"base_url": fake.base_url, **keys, "scores": "all"}},
             evaluators={
-                "judge": {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "k"}
+                "judge": {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "k",
+                          "keep_calls_bytes": "1MiB"},
             },
         )  # fmt: skip
         attributes = {
-            "langfuse.observation.input": f"{CANARY} asks", "langfuse.observation.output": f"{CANARY} hears",
+            "langfuse.observation.input": f"{CANARY} asks", "langfuse.observation.output": f"{CANARY} hears it",
             "langfuse.trace.metadata.expected_outcome": "nothing",
         }  # fmt: skip
         monitor.post(request([S(trace_id=trace(1), span_id=span(1), attributes=attributes)]))
@@ -130,5 +134,9 @@ def test_a_trace_that_is_not_judged_yet_is_forgotten_and_ends_as_deleted(call, s
         monitor.until(lambda: any(row["traceId"] == trace(2).hex() for row in fake.scores.stored()), "no scores")
         assert {verdict["trace_id"] for verdict in monitor.verdicts()} == {trace(2).hex()}
         assert {row["traceId"] for row in fake.scores.stored()} == {trace(2).hex()}
+        with closing(sqlite3.connect(monitor.folder / "state.sqlite")) as store:
+            of = "SELECT DISTINCT trace_id FROM judge_calls"
+            asked = {trace_id for (trace_id,) in store.execute(of)}
+        assert asked <= {trace(2)}, "its prompt went, and its answers"
         assert "could not" not in monitor.log()
         assert monitor.answers("/readyz")
