@@ -328,7 +328,7 @@ def test_a_fault_lowers_its_own_metrics_and_no_other(fault):
 @pytest.mark.parametrize(
     ("call", "answer"),
     [(tool("t1", 3, None, name="final_answer", answer="At 9."), "At 9."),
-     (tool("t1", 3, "Structured output provided successfully", name="StructuredOutput", at="Riga"), {"at": "Riga"}),
+     (tool("t1", 3, "Structured output provided successfully", name="StructuredOutput", to="Riga"), {"to": "Riga"}),
      (tool("t1", 3, "At 9.", name="agent-submit", port="Riga", ship="Aurora"), "At 9."),
      (tool("t1", 3, "gone", name="submit_order", answer="At 9."), None),
      (tool("t1", 3, error="E: x", name="final_answer", answer="At 9."), None)],
