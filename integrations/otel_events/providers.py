@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from opentelemetry._logs import Logger, NoOpLogger
-from opentelemetry.context import Context
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk._logs import (
     LoggerProvider,
@@ -24,7 +23,7 @@ from opentelemetry.sdk._logs import (
     ReadWriteLogRecord,
 )
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import NoOpTracer, Tracer
@@ -189,15 +188,8 @@ class SpansInto(SpanProcessor):
     def __init__(self, queue: MemoryQueue[ReadableSpan]) -> None:
         self._queue = queue
 
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None: ...
-
     def on_end(self, span: ReadableSpan) -> None:
         self._queue.put(span)
-
-    def shutdown(self) -> None: ...
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  # the delivery empties the queue
-        return True
 
 
 class EventsInto(LogRecordProcessor):
@@ -218,5 +210,5 @@ class EventsInto(LogRecordProcessor):
 
     def shutdown(self) -> None: ...
 
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  # as above
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  # the delivery empties the queue
         return True

@@ -41,6 +41,20 @@ def test_every_field_of_the_format_is_read():
     assert case.repeats == ({"questions": []}, "text", None)
 
 
+def test_what_others_found_of_a_case_is_read_in_its_order_and_what_cannot_be_a_number_is_kept_as_such():
+    stated = [
+        {"name": "polite", "value": 0.5, "label": "so so", "explanation": "It is curt.", "by": "ragas"},
+        {"name": "safe", "value": "high", "via": "langfuse", "span_id": "00f067aa0ba902b7"},
+    ]
+    one, other = read(reported=stated).reported
+    assert (one.name, one.value, one.label, one.explanation, one.by) == ("polite", 0.5, "so so", "It is curt.", "ragas")
+    assert (one.via, one.invalid, one.at_ns) == ("case", None, 0)
+    assert (other.value, other.via, other.span_id, other.at_ns) == (None, "langfuse", "00f067aa0ba902b7", 1)
+    assert other.invalid is not None
+    with pytest.raises(CaseError, match=r"reported\[1\].name"):
+        read(reported=[stated[0], {"value": 1.0}])
+
+
 def test_two_fields_are_enough_and_null_means_absent():
     assert read(scenario=None, tags=None, timed_out=None) == Case(case_id="c", model_output="x")
 

@@ -59,3 +59,34 @@ async def test_a_notice_names_the_tenant_and_the_version_in_which_the_failures_a
         assert len(tenant["value"]) <= 61
         assert version["value"] == "2.3.1"
         assert f"Where: version 2.3.1: 0.00 pass (n = {failures}); others 1.00 (n = {n - failures})." in body["text"]
+
+
+def call(number: int, *, fails: bool) -> list[S]:
+    """A run of an agent that calls two tools, one of which may fail."""
+    ids = {"trace_id": trace(number, LOW)}
+    agent = S(**ids, span_id=span(1), attributes={
+        "gen_ai.operation.name": "invoke_agent", "input.value": "Refund it.", "output.value": "It is done.",
+    })  # fmt: skip
+    tools = []
+    for n, name in ((2, "look_up"), (3, "refund")):
+        ending = {"error.type": "TimeoutError"} if fails and name == "refund" else {"gen_ai.tool.call.result": "found"}
+        tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.call.arguments": "{}"}
+        tools.append(S(**ids, span_id=span(n), parent_id=span(1), attributes=tool | ending))
+    return [agent, *tools]
+
+
+async def test_a_notice_names_the_tool_that_fails(started):
+    with receiving() as hook:
+        app = await started(
+            routes=[{"rubrics": ["run_health"]}],
+            alerts={
+                "mode": "bound", "look": "1s", "min_samples": 30, "hysteresis": {"needed": 1, "looks": 1, "hold": "0s"},
+                "notify": [{"webhook": {"url": hook.url, "severity": "warning"}}],
+            },
+        )  # fmt: skip
+        await app.post(request([each for n in range(1, 151) for each in call(n, fails=bool(n % 3))]))
+        await app.settled(150)
+        await until(lambda: any(alert["explained"] for got in hook.taken for alert in got.json["alerts"]), 120)
+        known = next(got.json for got in hook.taken if got.json["alerts"][0]["explained"])["alerts"][0]["explained"]
+        tool, *_ = known["causes"]
+        assert (tool["by"], tool["value"], tool["count"]) == ("tool", "refund", known["now"]["failures"])
