@@ -11,6 +11,8 @@ import pytest
 
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
 from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.monitor.cli.try_judge import labelled
+from sidejudge.monitor.config import load
 from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
 from sidejudge.monitor.offline.score.request import Transient
@@ -135,6 +137,32 @@ def test_a_good_judge_is_not_blamed(reports):
     assert report.same == Unavailable("nothing was answered twice")
     assert report.usd_per_case > 0
     assert report.latency_s[1] > 0
+
+
+@LITELLM.mark
+def test_two_configurations_are_compared_on_the_examples_of_a_ready_rubric(tmp_path):
+    pytest.importorskip("cel_expr_python")
+    (tmp_path / "plain.yaml").write_text("sampling: {rate: 1.0}\n")
+    examples = labelled(load(tmp_path / "plain.yaml", {}), ["toxicity"])
+    with (
+        fake.Provider(knows(lambda _: True, cases=examples)) as wrong,
+        fake.Provider(knows(cases=examples)) as right,
+    ):
+        for name, provider in (("a", wrong), ("b", right)):
+            (tmp_path / f"{name}.yaml").write_text(CONFIG.format(url=provider.url))
+        command = ("calibrate", "--prompts", "a.yaml", "b.yaml", "--rubric", "toxicity")
+        found, shown = sidejudge(*command, "--format", "json", cwd=tmp_path), sidejudge(*command, cwd=tmp_path)
+    assert (found.returncode, shown.returncode) == (0, 0), found.stderr + shown.stderr
+    stated = json.loads(found.stdout)
+    (metric,) = stated["metrics"]
+    assert (metric["rubric"], metric["metric"], metric["n"]) == ("toxicity", "toxic", len(examples))
+    assert (metric["a"], metric["b"], metric["better"]) == (0.0, 1.0, "B")
+    assert stated["a"]["cases"] == stated["b"]["cases"] == len(examples)
+    assert 0 < stated["b"]["usd"] < 1
+    first, second, *_ = shown.stdout.splitlines()
+    assert first.startswith("A: a.yaml · ")
+    assert second.startswith("B: b.yaml · ")
+    assert f"{len(examples)} cases · $" in second
 
 
 @LITELLM.mark
