@@ -54,6 +54,17 @@ def test_what_is_learned_is_written_and_taken_by_score(call, shop, tmp_path):
     assert sum(passed[name] == good for name, good in truth.items()) >= 0.92 * len(truth)
 
 
+def test_a_line_that_is_refused_in_the_review_is_not_learned(call, shop, tmp_path):
+    runs = shop("runs.jsonl", 1, 60, 0.0)
+    every, some = tmp_path / "every.yaml", tmp_path / "some.yaml"
+    assert call("learn", runs, "--out", every).exit_code == 0
+    done = call("learn", runs, "--review", "--out", some, input="n\n" + "\n" * 100)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("tools_should_include: find_user: find_user [Y/n]: n\n")
+    learned, kept = (yaml.safe_load(path.read_text())["shop"]["signs"] for path in (every, some))
+    assert learned == {**kept, "tools_should_include": ["find_user", *kept["tools_should_include"]]}
+
+
 def test_against_shows_what_changed_since(call, shop, tmp_path):
     out = tmp_path / "scenarios.yaml"
     old = shop("old.jsonl", 1, 60, 0.0)
