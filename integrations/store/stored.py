@@ -124,10 +124,10 @@ def finish(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.
     trace_id = id_bytes(finished.trace_id)
     whole = {"trace_id": trace_id, "chunks": -1 if finished.chunks is None else finished.chunks}
     held, last_chunk = connection.execute(sql["held_status"], whole).fetchone()
-    if last_chunk is None and finished.chunks:
-        raise SpansErased(f"the spans of {trace_id.hex()} were erased while it was judged")
     if last_chunk is None:  # a session has turns instead
-        connection.execute(sql["mark_turns_done"], {**whole, "closed_ns": finished.closed_ns})
+        turns = connection.execute(sql["mark_turns_done"], {**whole, "closed_ns": finished.closed_ns}).rowcount
+        if not turns and finished.chunks:
+            raise SpansErased(f"the spans of {trace_id.hex()} were erased while it was judged")
     _write_turn(sql, finished, connection)
     if held is not None and held > finished.revision:
         connection.execute(sql["mark_done"], {"trace_id": trace_id, "last_chunk": last_chunk})

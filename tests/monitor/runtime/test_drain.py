@@ -59,6 +59,22 @@ async def test_open_traces_are_judged_and_delivered_before_the_end(started, tmp_
     assert last_line(caplog) == NOTHING_LOST
 
 
+async def test_a_conversation_that_is_open_is_judged_with_its_last_turns(started, tmp_path):
+    verdicts = tmp_path / "verdicts.jsonl"
+    sessions = {"sampling_rate": 1.0, "idle": "1h", "routes": [{"rubrics": ["dimensions"]}]}
+    app = await started(
+        routes=[{"rubrics": ["run_health"]}], assembly=SLOW, drain={"timeout": "10s", "quiet": "100ms"},
+        sessions=sessions, sinks={"jsonl": {"path": str(verdicts)}},
+    )  # fmt: skip
+    turn = {"session.id": "chat", "langfuse.observation.input": "Where?", "langfuse.observation.output": "Here."}
+    await app.post(request([root(n, attributes=turn) for n in (1, 2)]))
+    await drained(app)
+    lines = [json.loads(line) for line in verdicts.read_text().splitlines()]
+    assert sorted(line["rubric"] for line in lines) == ["dimensions", "run_health", "run_health"]
+    (session,) = [line for line in lines if line["rubric"] == "dimensions"]
+    assert (session["trace_id"], session["session_id"]) == (None, "chat")
+
+
 async def test_what_comes_while_it_drains_is_taken_in(started, caplog):
     caplog.set_level("INFO", "sidejudge")
     app = await started(**ANY, assembly=SLOW, drain={"timeout": "10s", "quiet": "1s"})
