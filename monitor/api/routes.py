@@ -22,7 +22,6 @@ from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules, asked_by_a_page
 from .compare import add_comparisons
-from .door import probed
 from .errors import ProblemError
 from .fleet_route import add_fleet
 from .pages import add_pages, add_sessions
@@ -73,7 +72,7 @@ def create_app(view: MonitorView, *, version: str, rules: AccessRules) -> FastAP
     )
     app.state.one_block = asyncio.Lock()
     explain_errors(app)
-    _probes(app, view)
+    _probes(app)
     _reloading(app, view)
     add_sessions(app, rules)
     _catalogue(app)
@@ -91,37 +90,28 @@ def _no(why: str) -> _Responses:
     return {503: {"description": f"{why} The body says so in a line.", "content": {"text/plain": {}}}}
 
 
-def _probes(app: FastAPI, view: MonitorView) -> None:
+def _probes(app: FastAPI) -> None:
+    """Describe the paths that the door answers itself: nothing here is called."""
     formats: _Responses = {200: {"content": {"application/openmetrics-text": {"schema": {"type": "string"}}}}}
 
-    async def at_the_door(request: Request) -> Response:
-        status, kind, body, headers = await probed(view, request.scope)
-        response = Response(body, status, media_type=kind)
-        response.raw_headers += headers
-        return response
-
     @app.get("/livez", response_class=PlainTextResponse, responses=_no("A part has ended."), tags=["probes"])
-    async def livez(request: Request) -> Response:
+    def livez() -> None:
         """Whether the process works. When it does not, it should be restarted."""
-        return await at_the_door(request)
 
     @app.get("/readyz", response_class=PlainTextResponse, responses=_no("Traces are not taken in."), tags=["probes"])
-    async def readyz(request: Request) -> Response:
+    def readyz() -> None:
         """Whether traces are taken in."""
-        return await at_the_door(request)
 
     @app.get("/startupz", response_class=PlainTextResponse, responses=_no("The start is not over."), tags=["probes"])
-    async def startupz(request: Request) -> Response:
+    def startupz() -> None:
         """Whether the start is over, including the open traces of the last run."""
-        return await at_the_door(request)
 
     @app.get(METRICS, response_class=PlainTextResponse, responses=formats, tags=["probes"])
-    async def metrics(request: Request) -> Response:
+    def metrics() -> None:
         """Prometheus metrics, as OpenMetrics 1.0 where it is accepted, else in the classic text format.
 
         `name[]`, once or more, names the series that are wanted; without it all are sent.
         """
-        return await at_the_door(request)
 
 
 def _reloading(app: FastAPI, view: MonitorView) -> None:
