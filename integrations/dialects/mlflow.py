@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from msgspec.structs import replace
+
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
 
@@ -43,6 +45,10 @@ _ASKED, _EVENT, _ACTING = "user_msg", "ev", "current_agent_name"
 """The question of a workflow of LlamaIndex's agents, what a step of one is given, and whose turn it is."""
 _HELPER: Final = re.compile(r"\._(?!_)")
 """A private method of LlamaIndex's models, which calls none; DSPy calls its own with ``LM.__call__``."""
+_CLAUDE: Final = "claude_code_conversation"
+"""The span of a conversation with Claude Code or an agent of its SDK, which is no agent's name."""
+_TOOL_NAME, _TOOL_ID = "tool_name", "tool_id"
+"""What a tool of theirs is called, and the id of the call; the span's name has ``tool_`` before it."""
 _FORMAT: Final = "mlflow.message.format"
 _TYPE, _IN, _OUT = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
 
@@ -71,10 +77,10 @@ def normalise(raw: RawSpan) -> Span:
     if kind is SpanKind.LLM:
         fields |= _call(reading, given, returned)
     elif kind is SpanKind.TOOL:
-        fields |= reading.tool_run(_own_name(reading, "tool.name") or raw.name, given, returned)
+        fields |= _tool(reading, given, returned)
     elif kind is SpanKind.AGENT and _RUNNER in raw.attributes:
         kind = SpanKind.CHAIN
-    elif kind is SpanKind.AGENT and not (isinstance(given, dict) and _ASKED in given):
+    elif kind is SpanKind.AGENT and not (isinstance(given, dict) and _ASKED in given) and raw.name != _CLAUDE:
         fields["agent"] = _own_name(reading, "agent")
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)
@@ -91,6 +97,21 @@ def _own_name(reading: SpanReading, field: str) -> str | None:
     return reading.span_name(field) if own is None else as_text(unwrap.from_json(own))
 
 
+def _tool(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
+    """The fields of a tool; the one by which Claude Code runs another agent names that agent."""
+    named = as_text(unwrap.from_json(reading.attributes.get(_TOOL_NAME)))
+    if named is None or reading.raw.name != f"tool_{named}":
+        return reading.tool_run(_own_name(reading, "tool.name") or reading.raw.name, given, returned)
+    reading.note("tool.name", _TOOL_NAME)
+    call_id = as_text(unwrap.from_json(reading.value("tool.call_id", _TOOL_ID)))
+    fields = reading.tool_run(named, given, returned, call_id=call_id)
+    if named in messages.CLAUDE_DELEGATES:
+        fields["tool"] = replace(fields["tool"], handoff=True)
+        fields["agent"] = as_text(_map(given).get("subagent_type"))
+        reading.note("agent", f"{_IN}: subagent_type")
+    return fields
+
+
 def _returned(reading: SpanReading) -> Json:
     """The output without what else a run of Pydantic AI or DSPy holds; None for the setting in place of an answer."""
     returned = unwrap.from_json(reading.value("output", _OUT))
@@ -102,6 +123,8 @@ def _returned(reading: SpanReading) -> Json:
     match returned:
         case {"result": {"response": dict() as answer, "current_agent_name": _}}:
             return answer
+        case {"status": "completed"} if reading.raw.name == _CLAUDE:
+            return _map(returned).get("response", "")  # left out where it is empty
     unknown = isinstance(returned, str) and returned.startswith(_STREAMING)
     return None if unknown or (isinstance(returned, dict) and returned.keys() == _SETTING) else returned
 

@@ -1061,6 +1061,37 @@ def test_what_a_tool_of_a_server_was_given_stands_in_a_record_of_claude_code_s_i
     )
 
 
+def _mlflow(name: str, kind: str, number: int, given: object, returned: object, **more: str) -> RawSpan:
+    held = {"mlflow.spanType": kind, "mlflow.spanInputs": given, "mlflow.spanOutputs": returned, **more}
+    return _raw(
+        name, "mlflow.tracing.provider", number=number, parent=1 if number > 1 else None,
+        attributes={key: json.dumps(value) for key, value in held.items()},
+    )  # fmt: skip
+
+
+def test_a_conversation_with_claude_code_in_mlflow_has_its_answer_its_tools_and_the_agents_that_it_ran() -> None:
+    asked = {"prompt": "Where?", "subagent_type": "clerk"}
+    spans = [
+        _mlflow(
+            "claude_code_conversation", "AGENT", 1, {"prompt": "Where?"}, {"status": "completed", "response": "x."}
+        ),
+        _mlflow("tool_Agent", "TOOL", 2, asked, {"result": "Oslo"}, tool_name="Agent", tool_id="c1"),
+        _mlflow("tool_mcp__a__find", "TOOL", 3, {"q": "x"}, {"result": "y"}, tool_name="mcp__a__find", tool_id="c2"),
+    ]
+    case = extract(Trace.of("1" * 32, list(map(normalise, spans)), "batch"))
+    assert (case.input, case.model_output, case.agents_called) == ("Where?", "x.", ("clerk",))
+    assert case.tools_used == (
+        ToolCall(name="Agent", arguments=asked, result="Oslo", call_id="c1", handoff=True),
+        ToolCall(name="mcp__a__find", arguments={"q": "x"}, result="y", call_id="c2"),
+    )
+
+
+def test_a_conversation_with_claude_code_in_mlflow_that_ended_without_a_word_gave_no_answer() -> None:
+    silent = _mlflow("claude_code_conversation", "AGENT", 1, {"prompt": "Where?"}, {"status": "completed"})
+    case = extract(Trace.of("1" * 32, [normalise(silent)], "batch"))
+    assert score(case, RUBRICS["run_health"], created_at="").blockers == ("answered",)
+
+
 def test_a_run_of_burr_s_whose_action_failed_gave_no_answer_though_it_has_a_state() -> None:
     """Its bridge to Langfuse sends the state in place of what went in and what came out, and no error of the run."""
     asked = {"messages": [{"role": "user", "content": "Where?"}]}
