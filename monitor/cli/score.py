@@ -156,7 +156,7 @@ def _refusals(engine: EngineChoice) -> Iterator[None]:
     with (
         ending(JudgeOutError, naming="evaluators.judge: ", remedy=resumed, code=DATA),
         ending(OtherConfigError, naming=f"{engine.option}: ", remedy=again),
-        ending(EmbeddingError, naming="evaluators.embedding: "),
+        ending(EmbeddingError, naming="evaluators.embedding: ", remedy=resumed),
         ending(TableError),
         ending(StoreError, naming="--out: ", remedy=mended, code=DATA),
         ending(OutputError, naming="--out: ", remedy="name a folder or a bucket that can be written"),

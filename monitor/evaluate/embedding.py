@@ -191,6 +191,11 @@ class EmbeddingBackend:
         self.thresholds = thresholds
         self._reported: EmbeddingError | None = None
 
+    @property
+    def out(self) -> EmbeddingError | None:
+        """Why the model cannot be asked until somebody acts, such as a key that is refused; None where it can."""
+        return self._reported if self._reported is not None and self._reported.lasting else None
+
     async def start(self) -> None:
         """Load the model now rather than with the first case. Raises ``EmbeddingError``."""
         await self._embedder.start()
@@ -325,6 +330,7 @@ class Retrying:
 
     def _named(self, error: ProviderError) -> EmbeddingError:
         of_texts = error.kind in _OF_TEXTS or error.status in OF_CONTENTS
-        logged = str(error) if REACTIONS[error.kind].breaker == "trips" and not of_texts else error.cause
+        lasting = REACTIONS[error.kind].breaker == "trips" and not of_texts
         what = f"embeddings of {self.name}"
-        return EmbeddingError(f"{what}: {error}", of_texts=of_texts, logged=f"{what}: {logged}")
+        logged = f"{what}: {error if lasting else error.cause}"
+        return EmbeddingError(f"{what}: {error}", of_texts=of_texts, logged=logged, lasting=lasting)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.fakes.openai import Provider, embeds, unauthorised
+from tests.fakes.openai import Provider, embeds, error, unauthorised
 from tests.forked import sidejudge
 from tests.needs import LITELLM, SENTENCE_TRANSFORMERS
 
@@ -63,12 +63,12 @@ REMOTE = {"remote": True, "model": "openai/text-embedding-3-small", "api_key": "
 
 
 def score(
-    folder: Path, embedding: dict | None, *cases: dict, rubric: str | None = None
+    folder: Path, embedding: dict | None, *cases: dict, rubric: str | None = None, goes_on: bool = False
 ) -> subprocess.CompletedProcess[str]:
     (folder / "c.yaml").write_text(yaml.safe_dump({"evaluators": {"embedding": embedding}} if embedding else {}))
     (folder / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
     return sidejudge(
-        "score", "cases.jsonl", "--out", "v.jsonl", "--overwrite", "--config", "c.yaml",
+        "score", "cases.jsonl", "--out", "v.jsonl", "--config", "c.yaml", *([] if goes_on else ["--overwrite"]),
         *(["--rubric", rubric] if rubric else []), cwd=folder, env={"HF_HUB_OFFLINE": "1"},
     )  # fmt: skip
 
@@ -177,12 +177,32 @@ def test_an_endpoint_answers_the_same_questions(tmp_path):
 
 @LITELLM.mark
 def test_an_endpoint_that_refuses_leaves_an_error_and_no_number(tmp_path):
-    with Provider(unauthorised()) as provider:
+    with Provider(error(400, "no such thing")) as provider:
         remote = {**REMOTE, "api_base": provider.url}
         done = score(tmp_path, remote, TRANSLATION)
         assert done.returncode == 1, "not one case could be judged"
         meaning = scores(tmp_path)["sentence_meaning_accuracy"]
         assert (meaning["status"], meaning["value"]) == ("error", None)
-        assert "authentication failed" in meaning["reason"]
+        assert "bad request" in meaning["reason"]
         assert verdicts(tmp_path)[0]["state"] == "incomplete"
+
+
+@LITELLM.mark
+def test_an_endpoint_that_refuses_the_key_in_the_middle_of_a_run_costs_no_verdict(tmp_path):
+    cases = [
+        {**ANSWER, "case_id": f"c{number}", "model_output": f"Kunde {number}.", "expected_outcome": f"ग्राहक {number}."}
+        for number in range(30)
+    ]
+    with Provider(unauthorised()) as provider:
+        provider.next.extend([embeds(meaning_of)] * 3)
+        remote = {**REMOTE, "api_base": provider.url}
+        done = score(tmp_path, remote, *cases, rubric="benchmarks", goes_on=True)
+        assert done.returncode == 2
+        assert f"error: evaluators.embedding: embeddings of {REMOTE['model']}: authentication failed" in done.stderr
+        assert "the run goes on from there" in done.stderr
+        assert len(verdicts(tmp_path)) < 30
+        assert not any("authentication" in json.dumps(verdict) for verdict in verdicts(tmp_path))
+        provider.standing = embeds(meaning_of)
+        assert score(tmp_path, remote, *cases, rubric="benchmarks", goes_on=True).returncode == 0
+        assert [verdict["case_id"] for verdict in verdicts(tmp_path)] == [case["case_id"] for case in cases]
         assert "sk-secret-1" not in done.stdout + done.stderr + (tmp_path / "v.jsonl").read_text()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
+from sidejudge.integrations.embed import EmbeddingError
 from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
 from sidejudge.monitor.evaluate.evaluator import Evaluation, Evaluator, JudgementsByMetric
 from sidejudge.monitor.offline.engine import ElsewhereError
@@ -95,7 +96,7 @@ async def in_order(
 ) -> None:
     """Work on ``at_most`` items at a time, and take the results in the order of the items.
 
-    ``work`` is called in that order too. The source may block; it is read in a thread. Where the judge is out, requests
+    ``work`` is called in that order too. The source may block; it is read in a thread. Where a model is out, requests
     under way have ``out_s`` seconds to end: they are paid for, and a run that goes on finds what they answered.
     """
     under_way: deque[tuple[T, asyncio.Future[R]]] = deque()
@@ -109,7 +110,7 @@ async def in_order(
         while under_way:
             item, task = under_way.popleft()
             done(item, await task)
-    except JudgeOutError:
+    except (JudgeOutError, EmbeddingError):
         if under_way:
             await asyncio.wait([task for _, task in under_way], timeout=out_s)
         raise

@@ -146,11 +146,16 @@ class Batch:
         judge, max_wait_s = self._settings.evaluators.judge, judge_wait_s(self._settings)
         at_most, out_s = (judge.concurrency, judge.timeout.seconds) if judge is not None else (_IN_FLIGHT, 0.0)
 
+        embedding = self._backends.embedding
+
         async def judged(tasks: Sequence[_Task]) -> list[tuple[_Task, tuple[Verdict, ...]]]:
-            return [
+            found = [
                 (task, await reached(self._evaluator, task.case, task.names, max_wait_s=max_wait_s, run=task.run))
                 for task in tasks
             ]
+            if embedding is not None and embedding.out is not None:
+                raise embedding.out
+            return found
 
         def done(line: NumberedLine, came: Sequence[tuple[_Task, tuple[Verdict, ...]]]) -> None:
             for task, found in came:
@@ -158,8 +163,8 @@ class Batch:
             progress(line.read, line.number)
 
         try:
-            if self._backends.embedding is not None:
-                await self._backends.embedding.start()  # a model that is not there costs no verdict
+            if embedding is not None:
+                await embedding.start()  # a model that is not there costs no verdict
             await in_order(source, lambda line: judged(self._tasks(line, verdicts)), done, at_most, out_s=out_s)
         finally:
             await self._backends.close()
