@@ -12,6 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from sidejudge.scoring.trace.span import Json, Message, ToolCall
 
 from . import pyrepr, unwrap
@@ -184,6 +186,14 @@ CLAUDE_DELEGATES: Final = frozenset({"Agent", "Task"})
 
 The agent is named in its argument ``subagent_type``, and its steps stand below it.
 """
+
+
+def delegated(tool: ToolCall) -> tuple[ToolCall, str | None]:
+    """A call of that tool as the hand-off that it is, with the agent's name; another call as it is."""
+    if tool.name not in CLAUDE_DELEGATES:
+        return tool, None
+    named = tool.arguments.get("subagent_type") if isinstance(tool.arguments, dict) else None
+    return replace(tool, handoff=True), unwrap.as_text(named)
 
 
 def handoff_tool(agent: str) -> str:

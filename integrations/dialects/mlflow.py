@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from msgspec.structs import replace
-
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
 
@@ -105,9 +103,9 @@ def _tool(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
     reading.note("tool.name", _TOOL_NAME)
     call_id = as_text(unwrap.from_json(reading.value("tool.call_id", _TOOL_ID)))
     fields = reading.tool_run(named, given, returned, call_id=call_id)
-    if named in messages.CLAUDE_DELEGATES:
-        fields["tool"] = replace(fields["tool"], handoff=True)
-        fields["agent"] = as_text(_map(given).get("subagent_type"))
+    fields["tool"], agent = messages.delegated(fields["tool"])
+    if agent is not None:
+        fields["agent"] = agent
         reading.note("agent", f"{_IN}: subagent_type")
     return fields
 

@@ -164,11 +164,10 @@ def _claude_agent(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> S
         tool: ToolCall = fields["tool"]
         if tool.error:
             tool = replace(tool, error=tool.error.removeprefix("Exception: "))  # around the tool's own
-        if tool.name in messages.CLAUDE_DELEGATES:
-            tool = replace(tool, handoff=True)
-            fields["agent"] = as_text(unwrap.entries(tool.arguments).get("subagent_type"))
+        fields["tool"], named = messages.delegated(tool)
+        if named is not None:
+            fields["agent"] = named
             reading.note("agent", f"{_IN}: subagent_type")
-        fields["tool"] = tool
     return kind
 
 

@@ -140,6 +140,11 @@ def _logfire(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
         _client(reading, fields)
         kind = _asked_for_stream(reading, kind, fields)
     kind = _pydantic_ai(reading, kind, fields)
+    if kind is SpanKind.TOOL and reading.raw.scope_name == "logfire.claude_agent_sdk":
+        fields["tool"], named = messages.delegated(fields["tool"])
+        if named is not None:
+            fields["agent"] = named
+            reading.note("agent", "gen_ai.tool.call.arguments: subagent_type")
     if kind is SpanKind.AGENT:
         fields["input"] = fields["input"] or unwrap.task(reading.value("input", "input"))
     return kind

@@ -1092,6 +1092,19 @@ def test_a_conversation_with_claude_code_in_mlflow_that_ended_without_a_word_gav
     assert score(case, RUBRICS["run_health"], created_at="").blockers == ("answered",)
 
 
+def test_an_agent_that_an_agent_of_claude_s_runs_has_its_name_through_logfire() -> None:
+    run, tool = {"gen_ai.operation.name": "invoke_agent"}, {"gen_ai.operation.name": "execute_tool"}
+    given = {
+        "gen_ai.tool.name": "Agent",
+        "gen_ai.tool.call.arguments": '{"prompt": "Where?", "subagent_type": "clerk"}',
+    }
+    scope = "logfire.claude_agent_sdk"
+    spans = [_raw("invoke_agent", scope, attributes=run), _raw("x", scope, number=2, parent=1, attributes=tool | given)]
+    case = extract(Trace.of("1" * 32, list(map(normalise, spans)), "batch"))
+    assert case.agents_called == ("clerk",)
+    assert [(call.name, call.handoff) for call in case.tools_used or ()] == [("Agent", True)]
+
+
 def test_a_run_of_burr_s_whose_action_failed_gave_no_answer_though_it_has_a_state() -> None:
     """Its bridge to Langfuse sends the state in place of what went in and what came out, and no error of the run."""
     asked = {"messages": [{"role": "user", "content": "Where?"}]}
