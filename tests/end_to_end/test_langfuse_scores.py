@@ -83,6 +83,21 @@ def test_every_version_gets_the_scores_of_every_verdict_and_pages_link_to_the_tr
     assert SECRET_KEY not in monitor.log() + reported + explained.stdout
 
 
+def test_what_waits_is_counted_while_nobody_tries_to_send_it(serving, fake):
+    """With keys that are refused it is tried every five minutes."""
+    refused = sink(fake, secret_key="sk-lf-another")
+    monitor = serving(sinks=refused, routes=ROUTES)
+    monitor.until(lambda: monitor.get("/v1/status")["exports"][0]["state"] == "stopped", "the keys were not refused")
+    monitor.post(RECORDED.read_bytes())
+    monitor.settled(1)
+    waiting = len(expected(monitor))
+    assert waiting
+    monitor.until(lambda: monitor.get("/v1/status")["exports"][0]["waiting"] == waiting, "none waits", seconds=30)
+    assert (
+        f'sidejudge_queue_items{{queue="langfuse"}} {float(waiting)}' in monitor.http.get(monitor.api + "/metrics").text
+    )
+
+
 def test_a_monitor_that_is_killed_between_sending_and_hearing_doubles_nothing(serving, fake):
     fake.mode = Mode.DUAL
     fake.standing_fault = only("POST", "/ingestion", lambda r: _held(fake, r) if r.body["batch"] else None)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, TypeAlias
 
 from sidejudge.integrations.backoff import Backoff
@@ -33,6 +34,7 @@ from sidejudge.integrations.langfuse.existing_scores import MOST_IDS
 from sidejudge.integrations.langfuse.observations import trace_exists
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
 from sidejudge.integrations.langfuse.sending import BATCH, ScoreSender, Writing, is_of_contents
+from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.outbox import Outbox, OutboxCounts, PendingScore, Untaken
 from sidejudge.monitor.deliver.dispatcher import DeliveryCounters, DeliveryTask
 from sidejudge.scoring.status.snapshots import ExportSnapshot
@@ -54,7 +56,7 @@ LATE_NS: Final = 5 * MINUTE_NS
 """After the end of its trace a first writing is late: another monitor may have revised the verdict by then."""
 PROBE_AGAIN_NS: Final = HOUR_NS
 """How often a server is asked anew what it is and can do: it may have been upgraded, or moved."""
-_COUNTS_EVERY_NS: Final = 5 * 10**9
+_COUNTS_EVERY_S: Final = 5.0
 _TELL_EVERY_NS: Final = MINUTE_NS
 ASK_NS: Final = (MINUTE_NS, 5 * MINUTE_NS, 30 * MINUTE_NS, 2 * HOUR_NS)
 """After asking for a trace in vain, how long until the next time; the last is repeated."""
@@ -307,9 +309,19 @@ class ScoreDelivery(DeliveryTask):
             self.reading_back.server = None
         return self._backoff.after_failure(error.retry_after_s, needs_somebody=not error.kind.transient)
 
+    async def _rest(self, pause_s: float | None) -> None:
+        """As ever, and count meanwhile what waits: in an outage a pause is minutes, and more and more waits."""
+        left_s = pause_s or 0.0
+        while left_s > _COUNTS_EVERY_S and not self._closing.is_set():
+            await super()._rest(_COUNTS_EVERY_S)
+            left_s -= _COUNTS_EVERY_S
+            with suppress(StoreError):  # the next step logs it
+                await self._count()
+        await super()._rest(left_s if pause_s is not None else None)
+
     async def _count(self) -> None:
         now_ns, before_ns = self._clock_ns(), self._counted_ns
-        if before_ns is not None and before_ns <= now_ns < before_ns + _COUNTS_EVERY_NS:
+        if before_ns is not None and before_ns <= now_ns < before_ns + _COUNTS_EVERY_S * 1e9:
             return
         if before_ns is None or now_ns < before_ns:  # the clock may have been set back, here or between two starts
             self._introduced_ns = self._reported_ns = 0
