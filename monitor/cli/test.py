@@ -118,6 +118,7 @@ def test(  # noqa: PLR0917  # click passes options by name; one error of many na
     with contextlib.redirect_stdout(sys.stderr):
         agent = _agent(spec, concurrency)
         again = "mend it and call again: what was judged stands in --out, and the run goes on from there"
+        again = again if out is not None else "mend it and call again; with --out FILE a run goes on where it ended"
         away = f"no agent answers at {agent.name}: "
         with (
             ending(JudgeOutError, naming="evaluators.judge: ", remedy=again, code=DATA),

@@ -95,6 +95,21 @@ def test_calls_under_way_when_a_key_is_refused_are_paid_for_once(tmp_path, provi
 
 
 @pytest.mark.parametrize(
+    ("options", "remedy"),
+    [((), "with --out FILE a run goes on where it ended"), (("--out", "r.jsonl"), "what was judged stands in --out")],
+)
+def test_a_test_run_whose_judge_is_out_names_what_is_kept(tmp_path, provider, options, remedy):
+    provider.standing = unauthorised()
+    section = {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": KEY, "retries": 0}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"evaluators": {"judge": section}}))
+    tests = [{"id": "one", "input": "When?", "expected": "Tomorrow.", "rubrics": ["quality"]}]
+    (tmp_path / "t.yaml").write_text(yaml.safe_dump({"tests": tests}))
+    agent = ("--agent", "python:sidejudge.monitor.offline.test.example.desk:answer")
+    ended = sidejudge("test", "t.yaml", *agent, "--config", "c.yaml", *options, cwd=tmp_path)
+    assert (ended.returncode, remedy in ended.stderr) == (1, True), ended.stderr
+
+
+@pytest.mark.parametrize(
     ("answer", "status", "stated"),
     [
         (unauthorised(), 1, "error: evaluators.judge: openai/gpt-4.1-2025-04-14: authentication failed"),
