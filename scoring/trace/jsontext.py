@@ -74,20 +74,6 @@ _KINDS: Final[Mapping[type, str]] = {
 
 
 def _kind(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "number"
-        case float():
-            return "number" if math.isfinite(value) else "not JSON"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"
-        case _:
-            return "not JSON"
+    if isinstance(value, float):
+        return "number" if math.isfinite(value) else "not JSON"
+    return next((name for of, name in _KINDS.items() if isinstance(value, of)), "not JSON")
