@@ -147,19 +147,45 @@ OPENAI_AGENTS = genai.dialect(
 # W&B Weave
 
 
-def _weave_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """Of what OpenAI's agents get through Chat Completions, calls of tools and the answers of streams are left out."""
+_WEAVE, _WEAVE_AGENTS, _OF_WEAVE = "weave", "weave.openai_agents", "weave.openai_agents."
+
+
+def _adapt_weave(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """Of what OpenAI's agents get through Chat Completions, calls of tools and the answers of streams are left out.
+
+    Runs, turns and guardrails are no operations of the conventions.
+    """
     answered = messages.hold_something(fields["output_messages"])
     if kind is SpanKind.LLM and not answered and "gen_ai.response.id" not in reading.attributes:
         fields |= {"output": None, "output_messages": (Message(role="assistant", withheld=True),)}
-    return kind
+    if kind is not SpanKind.OTHER:
+        return kind
+    if (stated := next((step for step in _WEAVE_STEPS if f"{_OF_WEAVE}{step}" in reading.attributes), None)) is None:
+        return kind
+    reading.note("kind", f"{_OF_WEAVE}{stated}")
+    return _WEAVE_STEPS[stated]
 
 
-WEAVE = genai.dialect(
-    "weave",
-    lambda raw: raw.scope_name == "weave.openai_agents" and "gen_ai.operation.name" in raw.attributes,
-    _weave_agents,
-    reads="OpenAI's agents through W&B Weave: the GenAI conventions, with what it leaves out of answers.",
+_WEAVE_STEPS: Final = {
+    "task.workflow_name": SpanKind.CHAIN, "turn.agent_name": SpanKind.CHAIN, "guardrail.name": SpanKind.GUARDRAIL,
+}  # fmt: skip
+
+
+def _weave_agents(raw: RawSpan) -> Span:
+    """Where a run is of no group, its own id stands for that of a session."""
+    span = genai.normalise(raw, name=_WEAVE, adapt=_adapt_weave)
+    if span.session_id is not None and span.session_id == raw.attributes.get(f"{_OF_WEAVE}trace_id"):
+        provenance = {field: source for field, source in span.provenance.items() if field != "session_id"}
+        span = replace(span, session_id=None, provenance=provenance)
+    return span
+
+
+WEAVE = Dialect(
+    name=_WEAVE,
+    speaks=lambda raw: raw.scope_name == _WEAVE_AGENTS,
+    by_names=True,
+    normalise=_weave_agents,
+    reads="OpenAI's agents through W&B Weave: the GenAI conventions, with what it leaves out of answers, and turns.",
 )
 
 

@@ -264,6 +264,17 @@ def test_an_answer_that_weave_leaves_out_is_unknown(id_of_response: str | None, 
     assert (found["answered"], found["completed"]) == (answered, 1.0)
 
 
+@pytest.mark.parametrize(("name", "kind"), [
+    ("task.workflow_name", SpanKind.CHAIN), ("turn.agent_name", SpanKind.CHAIN), ("guardrail.name", SpanKind.GUARDRAIL),
+    ("handoff.to_agent", SpanKind.OTHER),
+])  # fmt: skip
+def test_weave_s_own_steps_are_no_agents_and_a_run_s_own_id_is_no_session(name: str, kind: SpanKind) -> None:
+    own = {f"weave.openai_agents.{name}": "desk", "weave.openai_agents.trace_id": "trace_1"}
+    for session, wanted in (("trace_1", None), ("ticket-7", "ticket-7")):
+        span = normalise(_raw("step", "weave.openai_agents", attributes=own | {"gen_ai.conversation.id": session}))
+        assert (span.kind, span.session_id) == (kind, wanted)
+
+
 def test_what_describes_an_error_is_no_answer() -> None:
     attributes = CHAT | {"gen_ai.input.messages": ASKED, "weave.openai_agents.error.data": '{"error": "503: busy"}'}
     span = normalise(_raw("chat", "weave.openai_agents", status_code=2, status_message="failed", attributes=attributes))
