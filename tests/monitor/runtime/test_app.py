@@ -161,6 +161,18 @@ async def test_an_api_that_is_bound_more_closely_is_not_answered_on_the_address_
     assert (await app.http.get(app.api + "/v1/verdicts")).status_code == 200
 
 
+@pytest.mark.parametrize("ended", ["judging", "delivery"])
+async def test_a_process_of_which_a_part_has_ended_is_not_live(started, tmp_path, ended):
+    app = await started(**ANY, sinks={"jsonl": {"path": str(tmp_path / "verdicts.jsonl")}})
+    assert (await app.http.get(app.api + "/livez")).text == "ok\n"
+    (sink,) = app.monitor.sinks._sinks
+    part = app.monitor.judging if ended == "judging" else sink.deliveries[0]
+    part._task.cancel()
+    await asyncio.wait([part._task])
+    probe = await app.http.get(app.api + "/livez")
+    assert (probe.status_code, probe.text.partition(":")[0]) == (503, "not live")
+
+
 async def test_refused_requests_are_counted_by_status_and_the_first_of_each_is_logged(started, caplog):
     app = await started(log={"level": "warning"})
     for _ in range(3):
