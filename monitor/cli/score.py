@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
     from sidejudge.monitor.offline.score.case_lines import Format
     from sidejudge.monitor.offline.score.case_sources import CaseSources
-    from sidejudge.monitor.offline.score.tally import ScoreTally
+    from sidejudge.monitor.offline.score.tally import Expense, ScoreTally
     from sidejudge.monitor.offline.score.verdict_file import ShardForm
 
 
@@ -104,7 +104,7 @@ def score(
         _refuse_others(settings)
     if settings.evaluators.judge is None and settings.evaluators.embedding is None:
         engine = engine.by_size(sources.size)
-    with _refusals(engine):
+    with _refusals(engine, expense):
         verdicts = verdict_output(out, shards, sources, request, settings, overwrite=overwrite)
         with (
             engine_of(engine) as working, verdicts, progress(sources.size, "bytes") as shown,
@@ -124,8 +124,7 @@ def score(
             if request.actors is not None:
                 expense = expense_of(request)
     _report(tally, verdicts.resumed, remarks.repeated)
-    if expense is not None and (reported := expense.reported()) is not None:
-        click.echo(reported, err=True)
+    _report_expense(expense)
     wrong = bool(tally.bad_lines or (tally.unrouted and not settings.routes))
     _refuse_nothing(tally, cases, reported=wrong)
     return DATA if wrong else 0
@@ -140,8 +139,8 @@ class CausesShown(logging.Formatter):
 
 
 @contextlib.contextmanager
-def _refusals(engine: EngineChoice) -> Iterator[None]:
-    """Turn errors that end a run into ``CommandError``."""
+def _refusals(engine: EngineChoice, expense: Expense) -> Iterator[None]:
+    """Turn errors that end a run into ``CommandError``. Of one whose models are out, its cost so far is reported."""
     from sidejudge.integrations.embed import EmbeddingError
     from sidejudge.integrations.store.errors import StoreError
     from sidejudge.monitor.offline.score.case_lines import TableError
@@ -162,7 +161,16 @@ def _refusals(engine: EngineChoice) -> Iterator[None]:
         ending(OutputError, naming="--out: ", remedy="name a folder or a bucket that can be written"),
         ending(AnotherRunError, remedy="name another --out, or begin anew with --overwrite"),
     ):
-        yield
+        try:
+            yield
+        except (JudgeOutError, EmbeddingError):
+            _report_expense(expense)
+            raise
+
+
+def _report_expense(expense: Expense | None) -> None:
+    if expense is not None and (reported := expense.reported()) is not None:
+        click.echo(reported, err=True)
 
 
 def _sources(cases: str, form: Format | None) -> CaseSources:

@@ -129,7 +129,8 @@ def test_a_run_that_an_outage_ended_goes_on_where_it_stopped(tmp_path, provider)
     provider.standing = unauthorised()
     reported = score(tmp_path, provider, 20, concurrency=1)
     assert reported.returncode == 1
-    cause, remedy = reported.stderr.strip().splitlines()[-2:]
+    cost, cause, remedy = reported.stderr.strip().splitlines()[-3:]
+    assert cost.startswith("judge: 11 requests (1 in vain), "), "what was paid so far"
     assert cause.startswith("error: evaluators.judge: openai/gpt-4.1-mini-2025-04-14: authentication failed")
     assert remedy.startswith("remedy: mend it and call again")
     assert KEY not in reported.stdout + reported.stderr
