@@ -139,7 +139,7 @@ class CausesShown(logging.Formatter):
 
 
 @contextlib.contextmanager
-def _refusals(engine: EngineChoice, expense: Expense) -> Iterator[None]:
+def _refusals(engine: EngineChoice, expense: Expense | None) -> Iterator[None]:
     """Turn errors that end a run into ``CommandError``. Of one whose models are out, its cost so far is reported."""
     from sidejudge.integrations.embed import EmbeddingError
     from sidejudge.integrations.store.errors import StoreError
