@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final
 
 from sidejudge.scoring.runs.label_line import PASS, LabelLine, LabelValue, Subject, our_value
@@ -59,13 +60,15 @@ class PairedJudges:
 class JudgedCases:
     """The values of one judge on labelled cases, taken verdict by verdict, and what judging them cost."""
 
-    labels: Mapping[tuple[Subject, str], Sequence[LabelLine]]
+    labels: Mapping[tuple[Subject, str], Sequence[tuple[int, LabelLine]]]
     values: dict[tuple[Subject, str, str], LabelValue] = field(default_factory=dict)
     usd: float = 0.0
     cases: int = 0
     unpriced: int = 0
     taught: set[tuple[Subject, str]] = field(default_factory=set)
     """Subjects by rubric that may have been shown to the judge as examples: they measure neither judge."""
+    replaced: set[tuple[Subject, str, str]] = field(default_factory=set)
+    """Labels that name the case where a later one names the trace, or the reverse: each case counts once."""
     again: int = 0
     """Verdicts of runs after the first, which are left out."""
 
@@ -85,6 +88,7 @@ class JudgedCases:
         self.cases += later.cases
         self.unpriced += later.unpriced
         self.taught |= later.taught
+        self.replaced |= later.replaced
         self.again += later.again
 
     def add(self, line: VerdictLine, /) -> None:
@@ -92,28 +96,30 @@ class JudgedCases:
         if line.again:
             self.again += 1
             return
-        met = False
+        met: dict[str, tuple[int, LabelLine]] = {}
         for subject in (("case_id", line.case_id), ("trace_id", line.identity)):
             if subject[1] is None:
                 continue
-            key = subject[0], subject[1]
-            for given in self.labels.get((key, line.rubric), ()):
-                met = True
+            for place, given in self.labels.get(((subject[0], subject[1]), line.rubric), ()):
                 if line.taught:
-                    self.taught.add((key, line.rubric))
+                    self.taught.add((given.subject, line.rubric))
                 if (value := our_value(line, given)) is not None:
-                    self.values[key, line.rubric, given.metric] = value
+                    self.values[given.subject, line.rubric, given.metric] = value
+                if given.metric in met:
+                    earlier = min(met[given.metric], (place, given), key=itemgetter(0))[1]
+                    self.replaced.add((earlier.subject, line.rubric, given.metric))
+                met[given.metric] = place, given
         if met:
             self.cases += 1
             self.usd += line.judging_usd or 0.0
             self.unpriced += line.judging_usd is None
 
 
-def grouped(labels: Iterable[LabelLine]) -> dict[tuple[Subject, str], list[LabelLine]]:
-    """Labels by their subject; of several for one metric the last counts."""
-    found: dict[tuple[Subject, str], dict[str, LabelLine]] = {}
-    for given in labels:
-        found.setdefault((given.subject, given.rubric), {})[given.metric] = given
+def grouped(labels: Iterable[LabelLine]) -> dict[tuple[Subject, str], list[tuple[int, LabelLine]]]:
+    """Labels by their subject, each with its place; of several for one metric the last counts."""
+    found: dict[tuple[Subject, str], dict[str, tuple[int, LabelLine]]] = {}
+    for place, given in enumerate(labels):
+        found.setdefault((given.subject, given.rubric), {})[given.metric] = place, given
     return {key: list(metrics.values()) for key, metrics in found.items()}
 
 
@@ -121,14 +127,15 @@ def compare(a: JudgedCases, b: JudgedCases) -> Iterator[PairedJudges]:
     """Compare both judges with the labels, metric by metric; both must have been made for the same labels."""
     by_metric: dict[tuple[str, str], list[LabelLine]] = {}
     for listed in a.labels.values():
-        for given in listed:
+        for _, given in listed:
             by_metric.setdefault((given.rubric, given.metric), []).append(given)
-    for (rubric, metric), listed in by_metric.items():
+    taught, replaced = a.taught | b.taught, a.replaced | b.replaced
+    for (rubric, metric), of_metric in by_metric.items():
         pairs, missing = [], [0, 0]
-        for given in listed:
-            if (given.subject, rubric) in a.taught | b.taught:
-                continue
+        for given in of_metric:
             key = given.subject, rubric, metric
+            if (given.subject, rubric) in taught or key in replaced:
+                continue
             values = a.values.get(key), b.values.get(key)
             missing[0] += values[0] is None
             missing[1] += values[1] is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sidejudge.scoring.calibration.calibration import Calibration
+from sidejudge.scoring.calibration.paired_judges import JudgedCases, compare, grouped
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.runs.label_line import LabelLineError, read_label
 from sidejudge.scoring.runs.verdict_line import read_verdict
@@ -118,6 +119,20 @@ def test_of_labels_that_name_the_case_and_labels_that_name_the_trace_the_last_co
     labels = [label(**first), label(**second, by="bob"), label(**first, stated=False)]
     (of_two,) = calibrated(labels, [verdict]).report()
     assert (of_two.n, of_two.labels.judge_only) == (2, 1.0)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_two_judges_are_compared_once_on_a_case_that_is_labelled_by_its_case_and_by_its_trace(order):
+    cases = {name: name * 32 for name in "0123456789ab"}
+    given = [each for name in cases for each in (label(name), label(None, False, trace_id=cases[name]))]
+    labels = grouped(given[::order])
+    a, b = JudgedCases(labels), JudgedCases(labels)
+    for name, trace_id in cases.items():
+        a.add(read_verdict(verdict_line(name, trace_id=trace_id)))
+        b.add(read_verdict(verdict_line(name, trace_id=trace_id, passed=False)))
+    (found,) = compare(a, b)
+    assert (found.n, found.missing, a.cases) == (12, (0, 0), 12)
+    assert (found.a, found.b) == ((0.0, 1.0) if order == 1 else (1.0, 0.0)), "the last label counts"
 
 
 def test_a_stated_verdict_is_one_however_many_people_labelled_it():
