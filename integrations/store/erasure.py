@@ -17,7 +17,7 @@ from typing import Final
 from .archive import opened
 from .connection import Lock
 from .errors import StoreUnavailable
-from .notification_outbox import Entry, put_entries
+from .notification_outbox import ERASURE, Entry, put_entries
 
 SAMPLE: Final = "drift\x1fprompt/"
 """Prefix, in the table of notes, of the prompts kept for the drift watch."""
@@ -77,13 +77,16 @@ def _sampled(connection: sqlite3.Connection, known: frozenset[bytes]) -> Iterato
             yield HeldTrace(trace_id=trace_id, details=details, payloads=(), last_ns=stated["taken_ns"])
 
 
-def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int, entries: Sequence[Entry] = ()) -> Erased:
+def erase(
+    path: Path, traces: Collection[bytes], *, scores: bool | None, now_ns: int, entries: Sequence[Entry] = ()
+) -> Erased:
     """Remove everything that the store holds of these traces.
 
     Args:
         path: The store's file.
         traces: The trace ids, 16 bytes each; sessions' keys likewise.
-        scores: Whether their scores in Langfuse are deleted too; the monitor does that as it delivers.
+        scores: Whether their scores in Langfuse are deleted too; the monitor does that as it delivers. None: what was
+            decided when they were erased before stands.
         now_ns: The time, in ns since the epoch.
         entries: What is to be delivered of it, such as a request that a sink erases what it has written.
 
@@ -101,9 +104,13 @@ def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int, e
                     done = connection.execute(f"DELETE FROM {table} WHERE trace_id = ?", (trace_id,))  # noqa: S608  # names of our own
                     name = table.replace("_", " ")
                     rows[name] = rows.get(name, 0) + done.rowcount
-                rows["scores"] = rows.get("scores", 0) + _scores(connection, trace_id, now_ns, delete_there=scores)
-                # Notices name their examples, and so do the notes of what the next digest is to show.
-                named = connection.execute("DELETE FROM mail WHERE instr(body, ?) > 0", (trace_id.hex(),))
+                if scores is not None:
+                    rows["scores"] = rows.get("scores", 0) + _scores(connection, trace_id, now_ns, delete_there=scores)
+                # Notices name their examples, and so do the notes of what the next digest is to show. A request
+                # to erase names traces, too: it stays until it is carried out.
+                named = connection.execute(
+                    "DELETE FROM mail WHERE instr(body, ?) > 0 AND instr(id, ?) <> 1", (trace_id.hex(), ERASURE)
+                )
                 rows["notices"] = rows.get("notices", 0) + named.rowcount
                 connection.execute("DELETE FROM noted WHERE instr(value, ?) > 0", (trace_id.hex(),))
                 connection.execute("DELETE FROM kept WHERE instr(value, ?) > 0", (trace_id.hex(),))

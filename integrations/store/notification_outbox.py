@@ -10,11 +10,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sidejudge.scoring.status.snapshots import QueueStatus
 
 from .connection import queries
 from .part import Part, as_written
+
+ERASURE: Final = "forget/"
+"""Prefix of the id of a request that a destination erases what it has; ids of results begin with a trace id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,9 +32,10 @@ WHERE c.trace_id = ?
 ORDER BY c.seq;
 
 -- name: held_status
--- The revision that was written of a trace, and the last of the chunks that are evaluated now.
-SELECT (SELECT revision FROM traces WHERE trace_id = :trace_id),
-       (SELECT max(seq) FROM (SELECT seq FROM chunks WHERE trace_id = :trace_id ORDER BY seq LIMIT :chunks));
+-- The revision that was written of a trace, the last of the chunks that are evaluated now, and of those evaluated before.
+SELECT t.revision, (SELECT max(seq) FROM (SELECT seq FROM chunks WHERE trace_id = :trace_id ORDER BY seq LIMIT :chunks)),
+       t.last_chunk
+FROM (SELECT 1) LEFT JOIN traces AS t ON t.trace_id = :trace_id;
 
 -- name: mark_done
 UPDATE traces SET last_chunk = max(ifnull(last_chunk, 0), ifnull(:last_chunk, 0)) WHERE trace_id = :trace_id;

@@ -123,8 +123,9 @@ def finish(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.
     """
     trace_id = id_bytes(finished.trace_id)
     whole = {"trace_id": trace_id, "chunks": -1 if finished.chunks is None else finished.chunks}
-    held, last_chunk = connection.execute(sql["held_status"], whole).fetchone()
-    if last_chunk is None:  # a session has turns instead
+    held, last_chunk, before = connection.execute(sql["held_status"], whole).fetchone()
+    # A session has turns instead. Where an earlier end stands, the spans were kept long enough, and are not forgotten.
+    if last_chunk is None and before is None:
         turns = connection.execute(sql["mark_turns_done"], {**whole, "closed_ns": finished.closed_ns}).rowcount
         if not turns and finished.chunks:
             raise SpansErased(f"the spans of {trace_id.hex()} were erased while it was judged")

@@ -61,7 +61,7 @@ class Commit:
     async def _erase_again(self, trace_ids: Sequence[bytes], now_ns: int) -> None:
         """Erase what was kept since of traces that were forgotten: prompts of judges and their answers."""
         try:
-            await asyncio.to_thread(erase, self.store.path, trace_ids, scores=False, now_ns=now_ns)
+            await asyncio.to_thread(erase, self.store.path, trace_ids, scores=None, now_ns=now_ns)
         except StoreError as error:
             log.warning(
                 "what a judge was asked about a forgotten trace could not be erased", extra={"cause": str(error)}

@@ -9,9 +9,9 @@ from typing import Final
 from sidejudge.integrations.backoff import DestinationUnreachableError
 from sidejudge.integrations.postgres.archive import ArchivedResult, erase_results, put_results
 from sidejudge.integrations.postgres.database import DatabaseError, DatabaseRefuses
-from sidejudge.integrations.store.notification_outbox import PendingNotice
+from sidejudge.integrations.store.notification_outbox import ERASURE, PendingNotice
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
-from sidejudge.monitor.deliver.sink import ERASURE, ErasureRequest, ResultSink, SinkParts
+from sidejudge.monitor.deliver.sink import ErasureRequest, ResultSink, SinkParts
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.scoring.trace.span import JsonRecord

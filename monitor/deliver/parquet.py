@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.jsonl import SinkError
-from sidejudge.integrations.store.notification_outbox import NotificationOutbox, PendingNotice
+from sidejudge.integrations.store.notification_outbox import ERASURE, NotificationOutbox, PendingNotice
 from sidejudge.monitor.config.sinks import ParquetSink
 from sidejudge.monitor.deliver.dispatcher import StoredQueue
-from sidejudge.monitor.deliver.sink import ERASURE, FILE_TERMS, ErasureRequest, ResultSink, SinkParts, day_of
+from sidejudge.monitor.deliver.sink import FILE_TERMS, ErasureRequest, ResultSink, SinkParts, day_of
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.trace.span import JsonRecord
 

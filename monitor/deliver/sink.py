@@ -18,7 +18,7 @@ from msgspec import convert
 
 from sidejudge.integrations.jsonl import line
 from sidejudge.integrations.langfuse.client import Connections
-from sidejudge.integrations.store.notification_outbox import Entry, PendingNotice
+from sidejudge.integrations.store.notification_outbox import ERASURE, Entry, PendingNotice
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
@@ -136,10 +136,6 @@ class VerdictSink(Sink, ABC):
     def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
         """All of them."""
         return entries
-
-
-ERASURE: Final = "forget/"
-"""Prefix of the id of such an entry of the outbox; ids of results begin with a trace id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.integrations.store.erasure import HeldTrace
-from sidejudge.integrations.store.notification_outbox import Entry
+from sidejudge.integrations.store.notification_outbox import ERASURE, Entry
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.fleet import FLEET
 from sidejudge.monitor.deliver.parquet import PARQUET
-from sidejudge.monitor.deliver.sink import ERASURE, ErasureRequest
+from sidejudge.monitor.deliver.sink import ErasureRequest
 from sidejudge.monitor.evaluate.stages import user_digest
 
 

@@ -7,12 +7,13 @@ from contextlib import closing
 
 import pytest
 
+from sidejudge.integrations.history.reading import history_records
 from sidejudge.integrations.store.sqlite import Store
 from tests.fakes.judge import judges
 from tests.fakes.langfuse import datasets
-from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, error
 from tests.fakes.openai import Provider
-from tests.needs import LITELLM
+from tests.needs import LITELLM, PYARROW
 from tests.otlp_requests import S, request, span, trace
 
 CANARY = "canary-4711-of-ann"
@@ -140,3 +141,39 @@ def test_a_trace_that_is_not_judged_yet_is_forgotten_and_ends_as_deleted(call, s
         assert asked <= {trace(2)}, "its prompt went, and its answers"
         assert "could not" not in monitor.log()
         assert monitor.answers("/readyz")
+
+
+@LITELLM.mark
+@PYARROW.mark
+def test_a_trace_that_is_judged_again_is_forgotten_in_langfuse_and_in_the_history_too(call, serving, tmp_path):
+    history = tmp_path / "history"
+    with Provider(judges()) as provider, FakeLangfuse() as fake:
+        keys = {"public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
+        monitor = serving(
+            assembly={"grace": "100ms", "idle": "10m"}, routes=[{"rubrics": ["quality"]}],
+            sinks={"langfuse": {"base_url": fake.base_url, **keys, "scores": "all"},
+                   "parquet": {"path": str(history), "every": "1h"}},
+            evaluators={
+                "judge": {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "k",
+                          "cache_entries": 0},
+            },
+        )  # fmt: skip
+        attributes = {"langfuse.observation.input": "one asks", "user.id": "ann"}
+        answered = {**attributes, "langfuse.observation.output": "one hears it"}
+        monitor.post(request([S(trace_id=trace(n), span_id=span(n), attributes=answered) for n in (1, 2)]))
+        monitor.until(lambda: len({row["traceId"] for row in fake.scores.stored()}) == 2, "no scores")
+        monitor.until(lambda: monitor.get("/v1/status")["exports"][0]["waiting"] == 0, "some still wait")
+        monitor.stop()  # which writes the history
+        monitor.start()
+        provider.standing, asked = judges(delay_s=3), len(provider.seen)
+        fake.standing_fault = lambda sent: error(503)(sent) if sent.method == "DELETE" else None
+        late = {**attributes, "langfuse.observation.output": "late", "langfuse.observation.type": "generation"}
+        monitor.post(request([S(trace_id=trace(1), span_id=span(3), parent_id=span(1), attributes=late)]))
+        monitor.until(lambda: len(provider.seen) > asked, "nobody was asked")
+        done = call("forget", "--user", "ann", "--langfuse", "--config", str(monitor.config), "--yes")
+        assert "forgot 2 traces" in done.output
+        monitor.until(lambda: monitor.outcomes()["revisions"] == 1, "it has not ended")
+        fake.standing_fault = None
+        monitor.until(lambda: not fake.scores.stored(), "scores of forgotten traces stay in Langfuse")
+        monitor.stop()
+        assert not list(history_records(str(history), "outcomes"))

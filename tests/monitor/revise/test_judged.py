@@ -8,7 +8,9 @@ from typing import Any
 from sidejudge.monitor.revise.schedule import AGAIN_AFTER_S
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider, error
+from tests.monitor.revise.conftest import MINUTE_NS
 from tests.needs import LITELLM
+from tests.waiting import until
 
 pytestmark = LITELLM.mark
 
@@ -51,3 +53,22 @@ async def test_while_the_judge_is_away_the_verdict_stands_and_once_it_is_back_it
         assert (scene.verdict()["revision"], scene.verdict()["passed"]) != (1, first["passed"])
         assert scene.verdict()["sampling_probability"] == first["sampling_probability"]
         assert "belated" not in await scene.story()
+
+
+async def test_a_verdict_whose_spans_go_while_the_judge_is_asked_once_more_is_revised(opened):
+    with Provider(judges()) as provider:
+        scene = await opened(**judged_by(provider))
+        await scene.judge()
+        provider.standing, asked = judges(delay_s=1), len(provider.seen)
+        scene.now_ns += 9 * MINUTE_NS  # they are held for ten minutes
+        scene.expect("what it should have said")
+        assert await scene.monitor.references.refresh() == 1
+        await until(lambda: len(provider.seen) > asked)
+        scene.now_ns += 2 * MINUTE_NS
+        await scene.monitor.retention.purge()
+        assert not scene.monitor.store.chunks(scene.id_of(1))
+        await until(lambda: (scene.monitor.store.details(scene.id_of(1)) or {"revision": None})["revision"] != 1)
+        story = await scene.story()
+        assert (story["revision"], story["reason"], story["reference"]) == (2, "scored", "dataset golden")
+        assert scene.verdict()["judge"]["model"].startswith("openai/")
+        assert scene.monitor.outcomes.balance().revisions == 1
