@@ -101,7 +101,8 @@ AGENT_FRAMEWORK = Dialect(
 
 
 _OPENAI_AGENTS: Final = "opentelemetry.instrumentation.openai_agents"
-"""The scope of OpenTelemetry's package, and of OpenLLMetry's, which does not send both names of a provider."""
+"""The scope of OpenTelemetry's package, and of OpenLLMetry's, whose versions send one name of a provider each."""
+_PROVIDER: Final = frozenset({"gen_ai.system", "gen_ai.provider.name"})
 _OUT: Final = "gen_ai.output.messages"
 _OBJECT: Final = re.compile(r"Response\w+\(|\{'id': '")
 
@@ -136,7 +137,7 @@ def _unprinted(stated: Json) -> Json:
 
 OPENAI_AGENTS = genai.dialect(
     "openai_agents",
-    lambda raw: raw.scope_name == _OPENAI_AGENTS and "gen_ai.system" in raw.attributes,
+    lambda raw: raw.scope_name == _OPENAI_AGENTS and raw.attributes.keys() >= _PROVIDER,
     _openai_agents,
     switch=genai.SWITCH,
     reads="OpenAI's agents through OpenTelemetry's `opentelemetry-instrumentation-openai-agents-v2`: the GenAI "
