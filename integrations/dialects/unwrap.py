@@ -48,6 +48,8 @@ _OF_JAVASCRIPT = re.compile(r"\[object (?!Object\])[A-Z]\w*\]")
 _UNANSWERED = re.compile(r'\{"(?:status": ?"(?:suspended|aborted)"|tripwire": ?\{)')
 _COMMAND = frozenset({"graph", "update", "resume", "goto", "lg_name"})
 _OF_MCP = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
+_PARTS_OF_MCP = ("text", "image", "audio", "resource", "resource_link")
+"""Compared, not looked up: a tool may return content of its own, of any type."""
 _OF_A_PART = frozenset({"type", "id", "annotations", "meta", "_meta", "created_at"})
 _STATES = {"success": False, "error": True, "denied": True, "interrupted": True}
 """What AgentScope states of a call beside the parts that it returned, and whether it failed."""
@@ -342,7 +344,7 @@ def _of_mcp(result: Mapping[str, Json]) -> tuple[Json, bool] | None:
         return None
     if not _OF_MCP.isdisjoint(result):
         return parts, result.get("isError") is True or result.get("is_error") is True
-    if isinstance(parts, list) and len(result) == 1 and parts and all(map(_is_typed, parts)):
+    if isinstance(parts, list) and len(result) == 1 and parts and all(map(_is_of_mcp, parts)):
         return parts, False  # a success may leave out that it is none
     state = result.get("state")
     if isinstance(parts, list) and isinstance(state, str) and state in _STATES and result.keys() <= _OF_AGENTSCOPE:
@@ -350,8 +352,8 @@ def _of_mcp(result: Mapping[str, Json]) -> tuple[Json, bool] | None:
     return None
 
 
-def _is_typed(part: Json) -> bool:
-    return isinstance(part, dict) and isinstance(part.get("type"), str)
+def _is_of_mcp(part: Json) -> bool:
+    return isinstance(part, dict) and part.get("type") in _PARTS_OF_MCP
 
 
 def _printed_message(text: str) -> dict[str, Json] | None:

@@ -17,7 +17,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.run_steps import acts
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.trace.record import record
-from sidejudge.scoring.trace.span import Completion
+from sidejudge.scoring.trace.span import Completion, SpanKind
 from sidejudge.scoring.verdict.documents import SamplingDocument, TraceDocument
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
@@ -208,10 +208,15 @@ def reason_of(case: Case, verdicts: Sequence[Verdict]) -> EndReason:
     if not case.complete:
         return EndReason.INCOMPLETE
     if not case.content_captured:
-        return EndReason.NO_CONTENT if acts(case) else EndReason.NOT_A_RUN
+        return EndReason.NO_CONTENT if acts(case) or _has_steps(case) else EndReason.NOT_A_RUN
     if any(isinstance(score.result, Failed) for verdict in verdicts for score in verdict.scores):
         return EndReason.JUDGE_FAILED
     return EndReason.UNAVAILABLE
+
+
+def _has_steps(case: Case) -> bool:
+    """Whether a client that sends contents made a span of it: a decorated function, which may be a whole run."""
+    return case.trace is not None and any(span.kind is SpanKind.CHAIN for span in case.trace.spans)
 
 
 def revise(

@@ -61,7 +61,7 @@ class AssembledTrace:
     ids: set[bytes] | bytes = field(default_factory=set)  # packed, 8 bytes an id, while the trace is closed
     missing: set[bytes] | frozenset[bytes] = _NONE
     remote: set[bytes] | None = None  # parents that are spans of other processes
-    broken: set[bytes] | None = None  # parents whose latest span failed while they were missing
+    broken: set[bytes] | None = None  # those missing of which the latest span failed
     rooted: bool = False
     marked: bool = False  # its root only says so itself: it names a parent, which will not come
     size: int = 0
@@ -99,7 +99,7 @@ class AssembledTrace:
     @property
     def may_have_raised(self) -> bool:
         """Whether the latest span below a missing parent failed, so that the parent may never come."""
-        return self.broken is not None and not self.broken.isdisjoint(self.missing)
+        return bool(self.broken)
 
     def unpacked(self) -> set[bytes]:
         """The ids of its spans as a set; the same one while it is open."""
@@ -133,6 +133,7 @@ class AssembledTrace:
                 if header.remote_parent or header.failed or self.broken:
                     self._note_missing(header)
         self.ids, self.missing = ids, missing or _NONE
+        self._note_came(chunk)
         self.last_ns = max(self.last_ns, now_ns)
         self.size += len(chunk.payload)
         # Once it was closed it has been drawn: spans that were on their way to a commit then may not know of it.
@@ -150,6 +151,11 @@ class AssembledTrace:
             self.broken.add(header.parent_id)
         elif self.broken:
             self.broken.discard(header.parent_id)
+
+    def _note_came(self, chunk: Chunk) -> None:
+        """Parents that are not missing any more have not raised; looking for them at each closing would take longer."""
+        if self.broken:
+            self.broken.difference_update([header.span_id for header in chunk.headers])
 
     def randomness(self, trace_id: bytes) -> int:
         """What decides whether it is drawn at a threshold."""

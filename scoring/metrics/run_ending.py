@@ -46,6 +46,8 @@ _LEAST_MESSAGE: Final = 12
 _MOST_WRAPPERS: Final = 10
 _MOST_ABOVE: Final = 50
 """How many steps above the last model call are looked at."""
+_OWN_STEPS: Final = frozenset({SpanKind.CHAIN, SpanKind.OTHER})
+"""Steps of an agent itself. From what it calls, a tool or another agent, it goes on where that failed."""
 _CANCELLED: Final = re.compile(r"(?:\w+\.)*Cancell?ed")
 """How an error begins by which a caller left."""
 _CUT_OFF: Final = {
@@ -149,33 +151,51 @@ def ends(trace: Trace) -> Sequence[Span]:
 
     And an agent's last step that failed, where the agent went on to nothing.
     """
-    found = (trace.root, trace.run_root, top(trace), _task(trace), _last_step(trace))
+    last = max(speaking(trace), key=lambda span: span.end_ns, default=None)
+    below = () if last is None else (_task(trace, last), _last_step(trace, last))
+    found = (trace.root, trace.run_root, top(trace), *below)
     return list({span.span_id: span for span in found if span is not None}.values())
 
 
-def _task(trace: Trace) -> Span | None:
-    """The step around the last model call that took up a message and ended after the root, which did not wait."""
-    last = max(trace.models, key=lambda span: span.end_ns, default=None)
-    if last is None or trace.root is None:
+def _task(trace: Trace, last: Span) -> Span | None:
+    """The step around the last model call that took up a message and ended after the root, which did not wait.
+
+    None where it failed and its message was taken up again, or where the request called a model, too: what failed then
+    may have been beside the answer.
+    """
+    if trace.root is None:
         return None
     above = (span for span in islice(trace.ancestors(last), _MOST_ABOVE) if span.from_queue)
-    return next((span for span in above if span.end_ns > trace.root.end_ns), None)
+    task = next((span for span in above if span.end_ns > trace.root.end_ns), None)
+    if task is None or task.error is None:
+        return task
+    queued = from_above(trace, False, lambda span, upper: upper or span.from_queue)
+    again = (
+        span.from_queue and span.name == task.name and span.error is None and span.start_ns >= task.end_ns
+        for span in trace.spans
+    )  # fmt: skip
+    return None if any(again) or not all(queued[call.span_id] for call in speaking(trace)) else task
 
 
-def _last_step(trace: Trace) -> Span | None:
-    """The step right below an agent in which the last model was called, if it failed and nothing came of that.
+def _last_step(trace: Trace, last: Span) -> Span | None:
+    """The step right below the agent in which the last model was called, if it failed and nothing came of that.
 
-    OpenAI's agents give an error by which a run ends, such as an answer of the wrong type, to the turn alone.
+    OpenAI's agents give an error by which a run ends, such as an answer of the wrong type, to the turn alone. Of agents
+    within each other it is the outer one whose step counts: it gets over what fails in the others, as over tools.
     """
-    last = max(trace.models, key=lambda span: span.end_ns, default=None)
-    if last is None or last.error is not None:
+    if last.error is not None:
         return None
-    for step in islice(trace.ancestors(last), _MOST_WRAPPERS):
-        agent = trace.parent(step)
-        if step.error is not None and agent is not None and agent.kind is SpanKind.AGENT:
-            went_on = any(span.start_ns >= step.end_ns for span in trace.children.get(agent.span_id, ()))
-            return None if went_on or agent.output not in (None, last.output) else step
-    return None
+    above = list(islice(trace.ancestors(last), _MOST_ABOVE))
+    place = max((at for at, span in enumerate(above) if span.kind is SpanKind.AGENT), default=0)
+    if place == 0:
+        return None
+    step, agent = above[place - 1 : place + 1]
+    if step.error is None or step.kind not in _OWN_STEPS or agent.output not in (None, last.output):
+        return None
+    if any(span.start_ns >= step.end_ns for span in trace.children.get(agent.span_id, ())):
+        return None
+    answers = [span.output for span in above[place:] if span.output not in (None, last.output)]
+    return None if answers and any(call.output in answers for call in trace.models) else step
 
 
 @run_metric(

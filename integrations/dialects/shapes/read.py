@@ -51,6 +51,7 @@ _READ: Final = frozenset(
 _MODELED: Final = frozenset({SpanKind.LLM, SpanKind.AGENT})
 _CALLERS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN})
 _RAISING: Final = _CALLERS | {SpanKind.LLM}
+_AGENT_NAME: Final = "gen_ai.agent.name"
 _TURN: Final = re.compile(r"event \S*\b(?P<role>assistant|tool)\.message: ")
 """An event for one message to a model, or for its answer."""
 _AT_ONCE_NS: Final = 10_000_000
@@ -345,10 +346,11 @@ class _Reader:
         return None
 
     def _agent(self) -> None:
-        if self._span.agent is not None or (self._known and self._kind is SpanKind.LLM):
+        if self._span.agent is not None:
             return
         if named := self._there.text("agent"):
-            self._fill("agent", named)
+            if not (self._known and named[1] == _AGENT_NAME):  # else the client's dialect has read it as none
+                self._fill("agent", named)
         elif self._kind is SpanKind.AGENT and self._span.kind is SpanKind.OTHER:
             span_name = self._span.name
             named = (

@@ -279,6 +279,18 @@ def test_weave_s_own_steps_are_no_agents_and_a_run_s_own_id_is_no_session(name: 
         assert (span.kind, span.session_id) == (kind, wanted)
 
 
+@pytest.mark.parametrize(("scope", "attributes"), [
+    ("langfuse-sdk", {"langfuse.observation.type": "generation", "langfuse.observation.model.name": "m"}),
+    ("ai", {"ai.operationId": "ai.generateText.doGenerate", "ai.response.model": "m"}),
+    ("opentelemetry.instrumentation.openai.v1", CHAT),
+])  # fmt: skip
+def test_an_application_s_name_of_the_agent_on_a_model_call_is_read_whatever_the_client(
+    scope: str, attributes: dict[str, Any]
+) -> None:
+    span = normalise(_raw("step", scope, attributes=attributes | {"agent_name": "triage"}))
+    assert (span.kind, span.agent) == (SpanKind.LLM, "triage")
+
+
 def test_what_describes_an_error_is_no_answer() -> None:
     attributes = CHAT | {"gen_ai.input.messages": ASKED, "weave.openai_agents.error.data": '{"error": "503: busy"}'}
     span = normalise(_raw("chat", "weave.openai_agents", status_code=2, status_message="failed", attributes=attributes))

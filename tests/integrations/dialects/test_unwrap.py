@@ -189,6 +189,8 @@ def test_results_lose_the_wrappers_of_frameworks_and_keep_their_errors() -> None
         ({"content": [{"type": "text", "text": "x"}], "isError": False}, "x"),
         ({"text": "x"}, {"text": "x"}), ({"type": "text", "text": "x", "n": 4}, {"type": "text", "text": "x", "n": 4}),
         ([{"text": "x", "page": 4}], [{"text": "x", "page": 4}]), ({"content": ["x"]}, {"content": ["x"]}),
+        ({"content": [{"type": "text", "text": "x"}]}, "x"),
+        ({"content": [{"type": "heading", "text": "x"}]}, {"content": [{"type": "heading", "text": "x"}]}),
         ([{"type": "text", "text": "x"}] * 2, [{"type": "text", "text": "x"}] * 2),
     ],
 )  # fmt: skip

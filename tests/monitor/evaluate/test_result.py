@@ -13,11 +13,15 @@ from sidejudge.monitor.evaluate.result import reason_of, revise
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.trace.span import SpanKind
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict
+from tests.spans import span, trace
 
 CASE = Case(case_id="c", model_output=None)
 CUT_SHORT = replace(CASE, complete=False)
 SILENT = replace(CASE, content_captured=False, agents_called=("a",))
+REQUEST = trace(span("r", None, SpanKind.OTHER, name="GET /health"))
+STEPS = trace(span("r", None, SpanKind.OTHER, name="POST /ask"), span("s", "r", SpanKind.CHAIN, name="answer"))
 
 
 def verdict(rubric="qa", *results, **more) -> Verdict:
@@ -54,6 +58,8 @@ def written(*verdicts: Verdict) -> list[dict]:
         (CASE, [incomplete(Unavailable("u")), incomplete(Failed("f"))], EndReason.JUDGE_FAILED),
         (SILENT, [incomplete(Failed("f"))], EndReason.NO_CONTENT),
         (replace(SILENT, agents_called=None), [incomplete(Unavailable("u"))], EndReason.NOT_A_RUN),
+        (replace(SILENT, agents_called=None, trace=STEPS), [incomplete(Unavailable("u"))], EndReason.NO_CONTENT),
+        (replace(SILENT, agents_called=None, trace=REQUEST), [incomplete(Unavailable("u"))], EndReason.NOT_A_RUN),
         (CUT_SHORT, [incomplete(Failed("f"))], EndReason.INCOMPLETE),
         (replace(CUT_SHORT, content_captured=False), [incomplete(Unavailable("u"))], EndReason.INCOMPLETE),
     ],

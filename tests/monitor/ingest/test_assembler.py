@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.monitor.ingest.assembled_trace import AssembledTrace
 from sidejudge.monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
 
 HERE = ChunkOrigin("shop", None, 0)
@@ -378,3 +379,11 @@ def test_a_run_that_ends_with_a_failed_step_is_not_waited_for_all_day():
     assert closings(assembler, 930) == [(other, "deadline", 1)]
     assembler.add(chunk(raised, 1), 5_000)
     assert closings(assembler, 5_002) == [(raised, "root_ended", 2)]
+
+
+def test_of_parents_whose_steps_failed_only_those_that_have_not_come_are_held():
+    entry = AssembledTrace(ChunkOrigin("shop", None, 0), 0, 0)
+    entry.extend(failing(1, (3, 2)), 0)
+    assert entry.may_have_raised
+    entry.extend(chunk(1, (2, 1)), 1)
+    assert (entry.may_have_raised, entry.broken) == (False, set())

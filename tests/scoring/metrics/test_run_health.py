@@ -781,6 +781,56 @@ def test_a_task_of_a_queue_that_failed_after_the_request_had_ended_is_a_run_that
 
 
 @pytest.mark.parametrize(
+    ("more", "value"),
+    [
+        ((), 0.0),
+        ((plain_span("again", "agent", name="run/answer", start_ns=12 * MS, end_ns=13 * MS, from_queue=True),), 1.0),
+        ((plain_span("other", "r", name="run/mail", start_ns=12 * MS, end_ns=13 * MS, from_queue=True),), 0.0),
+        ((plain_span("asked", "r", SpanKind.LLM, output="At 9.", end_ns=1 * MS),), 1.0),
+    ],
+)  # fmt: skip
+def test_a_task_is_got_over_where_it_is_taken_up_again_and_may_be_beside_an_answer_of_the_request(more, value):
+    request = plain_span("r", None, name="POST /ask", end_ns=2 * MS)
+    task = plain_span(
+        "agent", "r", name="run/answer", start_ns=3 * MS, end_ns=10 * MS, from_queue=True, error="the database is gone"
+    )
+    assert values(judged(extract(trace(request, task, *SOUND, *more))))["completed"] == value
+
+
+def test_a_judge_s_task_that_fails_after_the_answer_is_no_end_of_the_run():
+    request = plain_span("r", None, name="POST /ask", end_ns=2 * MS)
+    task = plain_span("agent", "r", name="run/answer", start_ns=3 * MS, end_ns=10 * MS, from_queue=True)
+    check = plain_span(
+        "check", "r", SpanKind.EVALUATOR, start_ns=12 * MS, end_ns=15 * MS, from_queue=True, error="RuntimeError: E"
+    )
+    judge = plain_span("m9", "check", SpanKind.LLM, output="yes", start_ns=13 * MS, end_ns=14 * MS)
+    assert values(judged(extract(trace(request, task, *SOUND, check, judge))))["completed"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "above", "completed"),
+    [
+        (SpanKind.CHAIN, None, SpanKind.CHAIN, 0.0),
+        (SpanKind.TOOL, None, SpanKind.CHAIN, 1.0),
+        (SpanKind.GUARDRAIL, None, SpanKind.CHAIN, 1.0),
+        (SpanKind.AGENT, None, SpanKind.CHAIN, 1.0),
+        (SpanKind.CHAIN, None, SpanKind.AGENT, 1.0),
+        (SpanKind.CHAIN, "Aurora sails at 9.", SpanKind.CHAIN, 1.0),
+    ],
+)
+def test_what_an_agent_called_may_fail_last_and_so_may_a_step_beside_its_answer(kind, answer, above, completed):
+    """The answer of an earlier model call is the run's, whatever came of what followed; an outer agent goes on."""
+    root = plain_span(
+        "r", None, above, agent="desk" if above is SpanKind.AGENT else None, output=answer, end_ns=20 * MS
+    )
+    agent = plain_span("agent", "r", SpanKind.AGENT, agent="clerk", start_ns=1 * MS, end_ns=19 * MS)
+    said = plain_span("m1", "agent", SpanKind.LLM, start_ns=2 * MS, end_ns=3 * MS, output="Aurora sails at 9.")
+    step = plain_span("step", "agent", kind, start_ns=4 * MS, end_ns=8 * MS, error="Invalid JSON")
+    last = plain_span("m2", "step", SpanKind.LLM, start_ns=5 * MS, end_ns=6 * MS, output="[1, 2")
+    assert values(judged(extract(trace(root, agent, said, step, last))))["completed"] == completed
+
+
+@pytest.mark.parametrize(
     ("steps", "failed"),
     [
         ((below("s", 7, parent="agent", error="KeyError: port"),), 1),
