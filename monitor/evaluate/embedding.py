@@ -320,7 +320,7 @@ class Retrying:
             except ProviderError as error:
                 wait_s = pause(attempt, error.retry_after_s, self._jitter())
                 if not REACTIONS[error.kind].retry or wait_s is None or attempt == RETRIES:
-                    raise self._named(error) from None
+                    raise self._named(await self._blamed(error)) from None
                 await asyncio.sleep(wait_s)
         raise AssertionError("a loop of at least one attempt")
 
@@ -328,9 +328,21 @@ class Retrying:
         """Closes nothing: the model belongs to its creator."""
         await self._model.close()
 
+    async def _blamed(self, error: ProviderError) -> ProviderError:
+        """The error of these texts, or that of a text of our own where the key or the model is wrong.
+
+        A firewall in between answers 403 and 404 to contents, too.
+        """
+        if error.status not in OF_CONTENTS:
+            return error
+        try:
+            await self._model.embed([_TEXT])
+        except ProviderError as own_error:
+            return own_error
+        return ProviderError(ProviderErrorKind.CONTENT_REFUSED, error.message, status=error.status)
+
     def _named(self, error: ProviderError) -> EmbeddingError:
-        of_texts = error.kind in _OF_TEXTS or error.status in OF_CONTENTS
-        lasting = REACTIONS[error.kind].breaker == "trips" and not of_texts
+        of_texts, lasting = error.kind in _OF_TEXTS, REACTIONS[error.kind].breaker == "trips"
         what = f"embeddings of {self.name}"
         logged = f"{what}: {error if lasting else error.cause}"
         return EmbeddingError(f"{what}: {error}", of_texts=of_texts, logged=logged, lasting=lasting)

@@ -58,8 +58,30 @@ async def test_texts_that_are_too_long_are_known_to_be_at_fault(model, provider)
 
 
 @pytest.mark.parametrize("refusal", [openai.page(403), openai.page(404)])
-async def test_texts_that_a_firewall_may_have_refused_are_perhaps_at_fault(model, provider, refusal):
-    provider.standing = refusal
-    with pytest.raises(EmbeddingError) as reported:
+async def test_texts_that_a_firewall_refuses_are_at_fault(model, provider, refusal):
+    embeds = provider.standing
+    provider.standing = lambda seen: (refusal if b"aa" in seen.raw else embeds)(seen)
+    with pytest.raises(EmbeddingError, match="content refused") as reported:
         await model.embed(["aa"])
-    assert (reported.value.of_texts, len(provider.seen)) == (True, 1)
+    assert (reported.value.of_texts, reported.value.lasting, len(provider.seen)) == (True, False, 2)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "stated"),
+    [
+        (openai.error(404, "The model does not exist.", code="model_not_found"), "model not found"),
+        (openai.forbidden(), "authentication failed"),
+    ],
+)
+async def test_a_model_that_is_not_there_is_at_fault_and_no_text(model, provider, refusal, stated):
+    provider.standing = refusal
+    with pytest.raises(EmbeddingError, match=stated) as reported:
+        await model.embed(["aa"])
+    assert (reported.value.of_texts, reported.value.lasting, len(provider.seen)) == (False, True, 2)
+
+
+async def test_what_a_firewall_refuses_in_an_outage_says_nothing_of_the_model(model, provider):
+    provider.will(openai.page(403), openai.page(503))
+    with pytest.raises(EmbeddingError, match="overloaded") as reported:
+        await model.embed(["aa"])
+    assert (reported.value.of_texts, reported.value.lasting) == (False, False)
