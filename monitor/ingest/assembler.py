@@ -14,7 +14,7 @@ OTLP has no end-of-trace marker, so a trace closes for a stated reason, whicheve
 A trace without a root, of a service whose traces have roots (``service_habits.py``), is still running: it stays open
 for ``root_wait`` instead of ``idle`` and ``deadline``. Under pressure the longest idle go first. Where the latest span
 below a missing parent failed, the run may have ended with it, for some clients never end the spans of what raises: such
-a trace stays open until its root is overdue.
+a trace stays open until its root is overdue. If more of it comes then, it had not ended, and is waited for as others.
 
 A closed trace is remembered for the late window, or for ``root_wait`` when it was closed without the root that its
 service sends. A span that arrives then, and that was not there before, opens the trace again, and its next closing is
@@ -263,7 +263,7 @@ class Assembler:
         if not entry.rooted and self._waits_for_root(entry):
             overdue_ns = entry.opened_ns + max(self._limits.deadline_ns, self._roots.overdue_ns(entry.origin.service))
             end_ns = entry.first_ns + self._limits.root_wait_ns
-            if entry.may_have_raised:
+            if entry.may_have_raised and not entry.revision:
                 quiet_ns = entry.last_ns + self._idle.idle_ns(entry.origin.service)
                 return min(max(overdue_ns, quiet_ns), end_ns), "deadline"
             return (end_ns if entry.rootless else min(overdue_ns, end_ns)), "deadline"

@@ -377,6 +377,9 @@ def test_a_run_that_ends_with_a_failed_step_is_not_waited_for_all_day():
     assembler.add(failing(other, (3, 1)), 900)  # after its root was overdue
     assert closings(assembler, 929) == []
     assert closings(assembler, 930) == [(other, "deadline", 1)]
+    for poll in range(10):  # it had not ended, but waits for what is not there yet
+        assembler.add(failing(raised, (10 + poll, 2)), 1_000 + 100 * poll)
+        assert closings(assembler, 1_099 + 100 * poll) == []
     assembler.add(chunk(raised, 1), 5_000)
     assert closings(assembler, 5_002) == [(raised, "root_ended", 2)]
 
