@@ -32,7 +32,7 @@ _NODE, _START = "langsmith.metadata.langgraph_node", "__start__"
 _SYSTEM = ("system", "instructions")
 """Where Anthropic's requests and OpenAI's Responses have the instructions, beside the messages."""
 _MADE_BY, _CLAUDE_AGENT = "langsmith.metadata.ls_integration", "claude-agent-sdk"
-_ROLE = "langsmith.metadata.ls_agent_type"
+_ROLE, _METHOD = "langsmith.metadata.ls_agent_type", "langsmith.metadata.ls_method"
 _SETTINGS = frozenset({"model", "model_name", "stream", "temperature", "_type", "usage_metadata", "max_tokens", "stop"})
 _PRINTED_ERROR = re.compile(r"(?:\w+: )?(\w+)\(([\"'])(.{0,2000})\2\)", re.DOTALL)
 """An exception as Python prints it, which is how a run's error is kept."""
@@ -64,7 +64,7 @@ def normalise(raw: RawSpan) -> Span:
     elif kind is SpanKind.LLM:
         fields |= _call(reading, given, returned)
     else:
-        if kind is SpanKind.CHAIN and reading.attributes.get(_MADE_BY) == _CLAUDE_AGENT:
+        if kind is SpanKind.CHAIN and _of_claude(reading):
             kind, given = SpanKind.AGENT, _claude_agent(reading, fields, given)
         fields["input"] = messages.last_content(unwrap.only_text(unwrap.task(given)), "user")
         fields["output"] = messages.last_content(unwrap.answer(returned), "assistant")
@@ -73,6 +73,11 @@ def normalise(raw: RawSpan) -> Span:
     if given is None and returned is None and kind in {SpanKind.LLM, SpanKind.TOOL}:
         fields["capture_switch"] = SWITCH
     return reading.span(NAME, kind, **fields)
+
+
+def _of_claude(reading: SpanReading) -> bool:
+    """Whether a run of the Claude Agent SDK made the span: functions called within one inherit its metadata."""
+    return reading.attributes.get(_MADE_BY) == _CLAUDE_AGENT and reading.attributes.get(_METHOD) != "traceable"
 
 
 def _claude_agent(reading: SpanReading, fields: SpanFields, given: Json) -> Json:

@@ -1003,6 +1003,14 @@ def test_the_step_that_begins_a_graph_is_no_run_of_an_agent_in_langsmith(node: s
     assert normalise(_raw("shop", "langsmith", attributes={"langsmith.span.kind": "chain", **metadata})).agent == agent
 
 
+@pytest.mark.parametrize(("method", "kind"), [("trace", SpanKind.AGENT), ("traceable", SpanKind.CHAIN)])
+def test_a_function_within_a_run_of_claude_s_agents_is_no_agent_in_langsmith(method: str, kind: SpanKind) -> None:
+    inherited = {"ls_integration": "claude-agent-sdk", "ls_agent_type": "subagent", "ls_method": method}
+    attributes = {"langsmith.span.kind": "chain"} | {f"langsmith.metadata.{key}": it for key, it in inherited.items()}
+    span = normalise(_raw("clerk", "langsmith", attributes=attributes))
+    assert (span.kind, span.agent) == (kind, "clerk" if kind is SpanKind.AGENT else None)
+
+
 def test_a_run_of_langsmith_s_in_javascript_has_failed_by_its_exception_and_returns_what_outputs_holds() -> None:
     event = RawEvent(
         name="exception", time_ns=1, attributes={"exception.type": "Error", "exception.message": "Error: down"}
