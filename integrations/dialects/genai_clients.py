@@ -123,15 +123,21 @@ def _openai_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> 
     return SpanKind.CHAIN if kind is SpanKind.AGENT else kind
 
 
-def _unprinted(stated: Json) -> Json:
-    """The parts of messages, each as a message or as the object that was printed."""
+def _unprinted(stated: Json) -> list[Json]:
+    """Messages with each printed object in the place of the message whose part it was; none where nothing is printed.
+
+    A text may only begin like one.
+    """
     found: list[Json] = []
     for message in stated if isinstance(stated, list) else []:
         parts = message.get("parts") if isinstance(message, dict) else None
+        texts: list[Json] = []
         for part in parts if isinstance(parts, list) else []:
             text = part.get("content") if isinstance(part, dict) else None
             held = pyrepr.printed(text) if isinstance(text, str) and _OBJECT.match(text) else None
-            found.append({"role": "assistant", "parts": [part]} if held is None else held)
+            (texts if held is None else found).append(part if held is None else held)
+        if texts:
+            found.append({"role": "assistant", "parts": texts})
     return found
 
 

@@ -252,6 +252,13 @@ def test_openai_s_agents_through_opentelemetry_s_own_package(printed: str, outpu
     assert (found["agents"], found["output"] or None, found["answered"]) == (("desk",), output, answered)
 
 
+def test_an_answer_in_parts_that_only_mentions_an_object_is_whole_through_opentelemetry_s_own_package() -> None:
+    parts = [{"type": "text", "content": text} for text in ("Return a ResponseEntity(body).", "Then try again.")]
+    sent = json.dumps([{"role": "assistant", "parts": parts}])
+    found = _agents_of_openai("opentelemetry.instrumentation.openai_agents", ASKED, sent)
+    assert found["output"] == "Return a ResponseEntity(body).\nThen try again."
+
+
 def test_a_run_of_openai_s_agents_that_raises_has_failed_though_the_trace_s_span_is_ok() -> None:
     folder = Path(__file__).parents[2] / "data" / "otlp" / "otel-openai-agents-v2" / "error"
     spans = [normalise(raw) for raw in read_files(sorted(folder.glob("*.pb"))).spans]
