@@ -385,6 +385,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?);
 -- name: turns
 SELECT seq, turn FROM turns WHERE session_key = ? ORDER BY seq;
 
+-- name: holds_turn
+-- Of this trace, or of this session.
+SELECT 1 FROM turns WHERE trace_id = :of OR session_key = :of LIMIT 1;
+
 -- name: mark_turns_done
 UPDATE turns SET done_ns = :closed_ns WHERE session_key = :trace_id AND seq <= :chunks;
 

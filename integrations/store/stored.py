@@ -126,9 +126,9 @@ def finish(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.
     held, last_chunk, before = connection.execute(sql["held_status"], whole).fetchone()
     # A session has turns instead. Where an earlier end stands, the spans were kept long enough, and are not forgotten.
     if last_chunk is None and before is None:
-        turns = connection.execute(sql["mark_turns_done"], {**whole, "closed_ns": finished.closed_ns}).rowcount
-        if not turns and finished.chunks:
+        if finished.chunks and not _holds_turns(sql, trace_id, finished.details.get("traces"), connection):
             raise SpansErased(f"the spans of {trace_id.hex()} were erased while it was judged")
+        connection.execute(sql["mark_turns_done"], {**whole, "closed_ns": finished.closed_ns})
     _write_turn(sql, finished, connection)
     if held is not None and held > finished.revision:
         connection.execute(sql["mark_done"], {"trace_id": trace_id, "last_chunk": last_chunk})
@@ -157,6 +157,12 @@ def finish(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.
         replace_scores(connection, trace_id, finished.scores, written_ns)
     if held is None or held < finished.revision:  # written again, it was delivered or still waits
         put_entries(connection, finished.entries, finished.closed_ns)
+
+
+def _holds_turns(sql: Mapping[str, str], key: bytes, traces: object, connection: sqlite3.Connection) -> bool:
+    """Whether all turns that a session was judged with are there, changed or not; what is no session has none."""
+    ids = [id_bytes(each) for each in traces if each] if isinstance(traces, list) else []
+    return all(connection.execute(sql["holds_turn"], {"of": each}).fetchone() for each in ids or [key])
 
 
 def _write_turn(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.Connection) -> None:

@@ -34,10 +34,18 @@ class Selection:
     before_ns: int | None = None
 
     def selected(self, held: Iterable[HeldTrace]) -> Iterator[bytes]:
-        """The ids of the traces that it names."""
+        """The ids of the traces that it names, and the keys of conversations of which one is a turn."""
+        named: set[str] = set()
+        conversations: dict[bytes, object] = {}
         for trace in held:
             if self._names(trace):
+                named.add(trace.trace_id.hex())
                 yield trace.trace_id
+            elif turns := trace.details.get("traces"):
+                conversations[trace.trace_id] = turns
+        for key, turns in conversations.items():
+            if isinstance(turns, list) and not named.isdisjoint(turns):
+                yield key
 
     def request(self, found: Iterable[bytes], destination: str) -> Entry:
         """The request that a history, of Parquet or of the fleet, erases the same, older traces than ``found`` too."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 
 import pytest
@@ -177,3 +178,55 @@ def test_a_trace_that_is_judged_again_is_forgotten_in_langfuse_and_in_the_histor
         monitor.until(lambda: not fake.scores.stored(), "scores of forgotten traces stay in Langfuse")
         monitor.stop()
         assert not list(history_records(str(history), "outcomes"))
+
+
+@pytest.fixture
+def conversing(serving):
+    """A monitor whose judge answers late, with a conversation of two turns about which it is asked, once in time."""
+    with Provider(judges(delay_s=2)) as provider:
+        monitor = serving(
+            assembly={"grace": "100ms"}, routes=[{"rubrics": ["run_health"]}],
+            sessions={"sampling_rate": 1.0, "idle": "1s", "routes": [{"rubrics": ["quality"]}]},
+            evaluators={"judge": {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "k",
+                                  "keep_calls_bytes": "1MiB"}},
+        )  # fmt: skip
+        monitor.post(request([asked_in_chat(1), asked_in_chat(2)]))
+        monitor.until(lambda: provider.seen, "nobody was asked")
+        provider.standing = judges(delay_s=30)
+        yield monitor
+
+
+def asked_in_chat(number, **more):
+    attributes = {
+        "langfuse.observation.input": f"{number} asks", "langfuse.observation.output": f"{number} hears it",
+        "session.id": "chat", "langfuse.trace.metadata.expected_outcome": "nothing",
+    }  # fmt: skip
+    return S(**{"trace_id": trace(number), "span_id": span(number), "attributes": attributes, **more})
+
+
+def of_conversations(monitor):
+    """The verdicts on conversations, and how many calls of a judge are kept."""
+    with closing(sqlite3.connect(monitor.folder / "state.sqlite")) as store:
+        calls = store.execute("SELECT count(*) FROM judge_calls").fetchone()[0]
+    return [verdict["passed"] for verdict in monitor.verdicts() if verdict["rubric"] == "quality"], calls
+
+
+@pytest.mark.parametrize("when", ["asked", "judged"], ids=["while the judge is asked", "once it is judged"])
+@LITELLM.mark
+def test_with_a_turn_the_verdict_on_its_conversation_is_forgotten(call, conversing, when):
+    if when == "judged":
+        conversing.until(lambda: of_conversations(conversing)[1] == 1 and of_conversations(conversing)[0], "no verdict")
+    done = call("forget", trace(1).hex(), "--config", str(conversing.config), "--yes")
+    assert f"forgot {1 if when == 'asked' else 2} trace" in done.output
+    time.sleep(3)  # in which the judge answers
+    assert of_conversations(conversing) == ([], 0)
+    assert [verdict["trace_id"] for verdict in conversing.verdicts()] == [trace(2).hex()]
+
+
+@LITELLM.mark
+def test_a_conversation_whose_turns_change_while_the_judge_is_asked_is_not_taken_for_forgotten(conversing):
+    late = [asked_in_chat(number, span_id=span(9), parent_id=span(number)) for number in (1, 2)]
+    conversing.post(request(late))
+    conversing.until(lambda: conversing.outcomes()["revisions"] == 2, "the turns did not change")
+    assert of_conversations(conversing)[0] == [], "the judge has answered before, so this test shows nothing"
+    conversing.until(lambda: of_conversations(conversing)[0], "no verdict before it is judged again", seconds=15)
