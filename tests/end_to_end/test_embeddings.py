@@ -149,7 +149,7 @@ def test_a_test_run_whose_model_cannot_be_loaded_asks_the_agent_nothing(tmp_path
     command = [sys.executable, "-P", "-m", "sidejudge", "test", "tests.yaml", "--agent", "python:agent:ask"]
     done = subprocess.run(
         [*command, "--config", "c.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False,
-        env=environ | {"PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}{os.pathsep}{tmp_path}"}, timeout=110,
+        env=environ | {"PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}{os.pathsep}{tmp_path}"}, timeout=280,
     )  # fmt: skip
     assert done.returncode == 2
     assert "error: evaluators.embedding: the embedding model" in done.stderr
