@@ -54,6 +54,7 @@ class Forked:
         self._process = FORKS.Process(target=_call, args=call)
         self._process.start()
         self.pid: int = self._process.pid or 0
+        atexit.register(self.kill)  # else what a test leaves running is waited for at the end, without an end
 
     @property
     def returncode(self) -> int | None:
