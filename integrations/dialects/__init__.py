@@ -66,6 +66,7 @@ DIALECTS: tuple[Dialect, ...] = (
     genai_clients.OPENLIT,
     genai_clients.WEAVE,
     genai_clients.CLAUDE_CODE,
+    genai_clients.NEMO_GUARDRAILS,
     llamaindex.DIALECT,
     monocle.DIALECT,
     genai_clients.LANGWATCH,

@@ -423,6 +423,61 @@ CLAUDE_CODE = genai.dialect(
 )
 
 
+# NeMo Guardrails
+
+_RAIL, _REQUEST = "rail.type", "guardrails.request"
+_RAILS: Final = frozenset({"input", "output", "retrieval", "tool_input", "tool_output"})
+"""Rails that look at what goes in or comes out; those of dialog and generation answer."""
+
+
+def _guardrails(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """LLMRails states a task of its own as the operation of a model's call, and contents in events that it names.
+
+    IORails keeps to the conventions for model calls. An answer that a rail refused is not what the user got, and what a
+    rail's model decided is no answer: the request holds what was asked and what was answered.
+    """
+    attributes = reading.attributes
+    if isinstance(rail := attributes.get(_RAIL), str):
+        reading.note("kind", _RAIL)
+        return SpanKind.GUARDRAIL if rail.lower() in _RAILS else SpanKind.CHAIN
+    stated: dict[str, list[Message]] = {}
+    for event in reading.raw.events:
+        if event.name in _SAYS:
+            field, role = _SAYS[event.name]
+            text = as_text(event.attributes.get("content"))
+            stated.setdefault(field, []).append(Message(role=role, text=text or "", withheld=text is None))
+            reading.note(field, f"event {event.name}")
+    if kind is SpanKind.CHAIN and "gen_ai.request.model" in attributes:
+        reading.note("kind", "gen_ai.request.model")
+        given, returned = stated.get("input", []), stated.get("output", [])
+        if given and not returned:  # an empty answer has no event
+            returned = [Message(role="assistant", withheld=given[-1].withheld)]
+        fields |= messages.asked(tuple(given)) | messages.answered(tuple(returned))
+        return SpanKind.LLM
+    if kind is SpanKind.CHAIN:
+        asked = stated.get("input") or messages.read(unwrap.decoded(reading.value("input", f"{_REQUEST}.input")))
+        spoken = [said.text for said in stated.get("output", ()) if not said.withheld]
+        fields["input"] = messages.last_text(tuple(asked), "user")
+        fields["output"] = "\n".join(spoken) if spoken else reading.text("output", f"{_REQUEST}.output")
+    return kind
+
+
+_SAYS: Final = {
+    "guardrails.user_message": ("input", "user"), "guardrails.utterance.bot.started": ("output", "assistant"),
+    "gen_ai.content.prompt": ("input", "user"), "gen_ai.content.completion": ("output", "assistant"),
+}  # fmt: skip
+"""In events of LLMRails: the field of the span, and who speaks."""
+
+NEMO_GUARDRAILS = genai.dialect(
+    "nemo_guardrails",
+    lambda raw: raw.scope_name in ("nemo_guardrails", "nemo-guardrails"),
+    _guardrails,
+    switch="tracing: {enable_content_capture: true} in the configuration of the rails",
+    reads="NVIDIA's NeMo Guardrails: rails, the calls of models below them, and the request around all, by LLMRails "
+    "and by IORails.",
+)
+
+
 # LangWatch
 
 

@@ -71,6 +71,9 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
     **{("monocle", field): OWN_EVENTS for field in (
         "input", "model_output", "transcript", "tools_used", "input_tokens", "output_tokens",
     )},
+    **{("nemo-guardrails", field): OWN_EVENTS for field in (
+        "input", "model_output", "transcript", "tools_used", "content_captured", "capture_switch",
+    )},
     **{(client, "name"): RENAMED for client in (
         "logfire-pydantic-ai", "openinference-pydantic-ai", "pydantic-ai", "pydantic-ai-format-1",
         "pydantic-ai-format-5",

@@ -1525,3 +1525,43 @@ def test_a_call_that_adk_repeats_for_each_part_of_a_stream_is_one_call() -> None
     })  # fmt: skip
     case = extract(Trace.of("1" * 32, [normalise(raw) for raw in (agent, model, tool)], "batch"))
     assert [call.name for call in case.tools_used or ()] == ["lookup"]
+
+
+def _guarded(*calls: tuple[str, str | None], answer: str | None, captured: bool = True) -> Any:
+    """The case of a request to LLMRails: what each rail's model was asked for, and what it answered."""
+    scope, spans = "nemo_guardrails", []
+    spoken = {"content": answer} if captured else {}
+    events = (RawEvent(name="guardrails.utterance.bot.started", time_ns=9, attributes=spoken),)
+    request = {"gen_ai.operation.name": "guardrails"}
+    spans.append(_raw("guardrails.request", scope, attributes=request, events=events if answer else ()))
+    for at, (rail, said) in enumerate(calls):
+        spans.append(_raw("guardrails.rail", scope, number=2 + 2 * at, parent=1, attributes={"rail.type": rail}))
+        asked = RawEvent(name="gen_ai.content.prompt", time_ns=1, attributes={"content": "?"} if captured else {})
+        found = RawEvent(name="gen_ai.content.completion", time_ns=2, attributes={"content": said} if captured else {})
+        task = {"gen_ai.operation.name": f"task_{at}", "gen_ai.request.model": "m"}
+        events = (asked, found) if said else (asked,)
+        spans.append(_raw("call m", scope, number=3 + 2 * at, parent=2 + 2 * at, attributes=task, events=events))
+    return extract(Trace.of("1" * 32, [normalise(span) for span in spans], "batch"))
+
+
+def _health(case: Any) -> dict[str, Any]:
+    verdict = score(case, RUBRICS["run_health"], created_at="2026-01-01T00:00:00Z")
+    return {each.metric: each.result for each in verdict.scores}
+
+
+def test_a_rail_of_nemo_guardrails_that_refuses_answers_with_its_refusal_and_not_with_what_its_model_decided() -> None:
+    case = _guarded(("input", "Yes"), answer="I cannot talk about that.")
+    assert case.model_output == "I cannot talk about that."
+    assert [span.kind for span in case.trace.spans] == [SpanKind.CHAIN, SpanKind.GUARDRAIL, SpanKind.LLM]
+    assert _health(case)["answered"].value == 1.0
+    assert _guarded(("Input", "No"), ("generation", "Bad."), ("Output", "Yes"), answer="No.").model_output == "No."
+
+
+def test_a_request_to_nemo_guardrails_that_got_nothing_has_no_answer_unless_contents_are_not_captured() -> None:
+    case = _guarded(("input", "No"), ("generation", None), answer=None)
+    assert case.model_output is None
+    assert _health(case)["answered"].value == 0.0
+    hidden = _guarded(("input", "No"), ("generation", "Fine."), answer="Fine.", captured=False)
+    assert not hidden.content_captured
+    assert "enable_content_capture" in hidden.capture_switch
+    assert isinstance(_health(hidden)["answered"], Unavailable)
