@@ -391,14 +391,14 @@ class Watch:
         watched = self.watched.get(rubric)
         return watched is not None and watched.version in ("", version)
 
-    def _of_the_moment(self, key: Key, now_ns: int, margin: float = 0.0) -> ServiceStatus:
+    def _of_the_moment(self, key: Key, now_ns: int, margin: float | None = None) -> ServiceStatus:
         tracked = self._tracked.get(key)
         policy = self.declared.policy_of(key.rubric)
         sequence = tracked.sequence if tracked is not None else None
         drops = tracked.drops(self._series) if tracked is not None else None
         if drops is not None and (fallen := self._since_fall(key, now_ns)) is not None:
             drops = replace(drops, since=fallen.estimate)
-        found = self._windows.status(key, now_ns, policy.raised(margin) if margin else policy, sequence, drops)
+        found = self._windows.status(key, now_ns, policy if margin is None else policy.raised(margin), sequence, drops)
         if tracked is None:
             return found
         found = replace(found, last_ns=tracked.arrivals.last_ns)
@@ -453,7 +453,7 @@ class Watch:
         rule, window_ns = self.declared.rule, self.declared.window_ns
         self._windows.usual[key] = tracked.arrivals.least(now_ns - window_ns, now_ns)
         plain = self._of_the_moment(key, now_ns)
-        raised = self._of_the_moment(key, now_ns, rule.recovery_margin) if rule.recovery_margin else plain
+        raised = self._of_the_moment(key, now_ns, rule.recovery_margin)
         better = raised.appraisal.status
         adaptive = self.declared.policy.mode == "adaptive"
         if adaptive:

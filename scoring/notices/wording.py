@@ -70,7 +70,8 @@ def _since_when(event: AlertEvent) -> str:
         return f"{within}; alert since {when(event.since_ns)}"
     was = ""
     if known is not None and known.before is not None:
-        was = f" ({_failed(known.before.ratio, known.before.n)} in the day before)"
+        seen = ", on one monitor" if event.shared else ""
+        was = f" ({_failed(known.before.ratio, known.before.n)} in the day before{seen})"
     if from_ns == began_ns:
         return f" since {when(began_ns)}{was}"
     what = "the pass rate seems to be falling since" if event.condition == "pass_rate_change" else "it began about"
@@ -100,6 +101,10 @@ def _facts(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
     if (broke := what_broke(event, wording)) is not None:
         yield TextLine(text=broke)
     yield from (TextLine(text=line) for line in explained(event, wording))
+    if event.shared and event.transition is AlertTransition.FIRING and (event.failure or event.explained):
+        yield TextLine(
+            text="Causes, what came before and failing traces are those of one monitor; the figures are the fleet's."
+        )
     if event.transition is AlertTransition.UNKNOWN:
         yield TextLine(text="It fired. Now there is too little data to decide whether it still holds.")
     elif event.held:

@@ -181,6 +181,15 @@ def test_no_alert_is_over_because_a_window_empties(mode, trickle):
     assert "pass_rate_warning" not in [condition for condition, turn, _ in played.reported if turn == "resolved"]
 
 
+@pytest.mark.parametrize("margin", [0.02, 0.0])
+@pytest.mark.parametrize("mode", ["adaptive", "bound"])
+def test_no_alert_is_over_because_traffic_thins(mode, margin):
+    declared = Declaration(policy=Policy(mode=mode), hysteresis=Hysteresis(recovery_margin=margin))
+    played = Played(declared)
+    assert played.minutes(120, ratio=0.77)[-1] is Status.WARNING
+    assert set(played.minutes(120, per_minute=1, ratio=0.77)) == {Status.WARNING}
+
+
 def test_silence_is_told_as_such_and_is_no_recovery():
     played = Played()
     played.minutes(60)

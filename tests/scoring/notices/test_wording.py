@@ -85,6 +85,7 @@ MESSAGES = {
         ),
         LINKED,
     ),
+    "critical-of-a-fleet": (notice(events=(event(shared=True),)), LINKED),
     "resolved": (notice(events=(event(**OVER),)), LINKED),
     "not-known": (notice(events=(event(transition=AlertTransition.UNKNOWN, number=2, examples=()),)), LINKED),
     "given-up": (notice(events=(event(transition=AlertTransition.EXPIRED, number=3, examples=()),)), LINKED),
@@ -172,6 +173,7 @@ def test_a_trace_id_that_is_no_id_cannot_leave_its_place_in_the_link():
             "73 of 100 fail qa within 1 hour; alert since 2026-11-21 10:03 UTC",
         ),
         ({"measured_ns": None, "explained": None}, "73 of 100 fail qa; it began about 2026-11-21 09:58 UTC"),
+        ({"shared": True}, "73 of 100 fail qa since 2026-11-21 09:58 UTC (4 of 100 in the day before, on one monitor)"),
     ],
 )
 def test_a_title_has_the_figure_of_the_alert_and_of_what_time_it_is(changes, stated):
