@@ -78,7 +78,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         )
     for step in range(version + 1, VERSION + 1):
         connection.executescript(f"BEGIN IMMEDIATE;\n{schema(step)}\nPRAGMA user_version = {step};\nCOMMIT;")
-    connection.execute(queries()["untaken_table"])  # no step: versions that do not know the table go on without it
+    for table in ("untaken_table", "whose_table"):  # no steps: earlier versions go on without them
+        connection.execute(queries()[table])
 
 
 def identity(path: Path) -> tuple[int, int] | None:

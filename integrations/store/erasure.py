@@ -8,14 +8,18 @@ Price: the same question costs again.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
+import time
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from .archive import opened
-from .connection import Lock
+from .connection import Lock, queries
 from .errors import StoreUnavailable
 from .notification_outbox import ERASURE, Entry, put_entries
 
@@ -23,21 +27,26 @@ SAMPLE: Final = "drift\x1fprompt/"
 """Prefix, in the table of notes, of the prompts kept for the drift watch."""
 _PATIENCE_S: Final = 30.0
 """How long a running monitor's own write is waited for."""
-_TABLES: Final = ("chunks", "verdicts", "traces", "turns", "referred", "belated", "judge_calls", "contents")
+_TABLES: Final = ("chunks", "verdicts", "traces", "turns", "referred", "belated", "judge_calls", "contents", "whose")
 """Tables keyed by trace. Which traces were read out of Langfuse stays known, else they would be read again."""
+_AT_ONCE: Final = 100
+"""Traces that share a transaction. A running monitor writes between two: it refuses spans after 9 s without."""
+_IDS: Final = re.compile("[0-9a-f]{32,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldTrace:
     """A trace as the store holds it: what is known of it, and its spans as far as they are still there.
 
-    ``last_ns`` is when it was closed, else when its last spans came, in ns since the epoch.
+    ``user_id`` is the user of a turn. ``last_ns`` is when it was closed, else when its last spans came, in ns since the
+    epoch.
     """
 
     trace_id: bytes
     details: dict[str, object]
     payloads: tuple[bytes, ...]
     last_ns: int
+    user_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +60,18 @@ class Erased:
 
 def held_traces(path: Path) -> Iterator[HeldTrace]:
     """Every trace that the store holds anything of. Raises ``StoreUnavailable``."""
+    sql = queries()
     with opened(path, "rw", _PATIENCE_S) as connection:
-        ids = [row[0] for row in connection.execute("SELECT trace_id FROM traces UNION SELECT trace_id FROM chunks")]
+        connection.execute(sql["whose_table"])
+        ids = [row[0] for row in connection.execute(sql["held_ids"])]
         for trace_id in ids:
-            row = connection.execute("SELECT story, closed_ns FROM traces WHERE trace_id = ?", (trace_id,)).fetchone()
-            chunks = connection.execute(
-                "SELECT payload, received_ns FROM chunks WHERE trace_id = ? ORDER BY seq", (trace_id,)
-            ).fetchall()
+            details, user_id, last_ns = connection.execute(sql["held_as"], {"trace_id": trace_id}).fetchone()
             yield HeldTrace(
                 trace_id=trace_id,
-                details=json.loads(row[0]) if row is not None else {},
-                payloads=tuple(payload for payload, _ in chunks),
-                last_ns=max([received for _, received in chunks] + ([row[1]] if row is not None else [])),
+                details=json.loads(details or "{}"),
+                payloads=tuple(payload for (payload,) in connection.execute(sql["chunks"], (trace_id,)).fetchall()),
+                last_ns=last_ns,
+                user_id=user_id,
             )
         yield from _sampled(connection, frozenset(ids))
 
@@ -93,34 +102,71 @@ def erase(
     Raises:
         StoreUnavailable: There is no such store, or it cannot be written.
     """
-    rows: dict[str, int] = {}
+    rows: Counter[str] = Counter()
+    order = list(traces)
     with opened(path, "rw", _PATIENCE_S) as connection:
         connection.isolation_level = None  # VACUUM and the pragmas stand outside of transactions
         connection.execute("PRAGMA secure_delete = ON")
-        with connection:  # one transaction: all of it, or nothing
-            connection.execute("BEGIN IMMEDIATE")
-            for trace_id in traces:
-                for table in _TABLES:
-                    done = connection.execute(f"DELETE FROM {table} WHERE trace_id = ?", (trace_id,))  # noqa: S608  # names of our own
-                    name = table.replace("_", " ")
-                    rows[name] = rows.get(name, 0) + done.rowcount
-                if scores is not None:
-                    rows["scores"] = rows.get("scores", 0) + _scores(connection, trace_id, now_ns, delete_there=scores)
-                # Notices name their examples, and so do the notes of what the next digest is to show. A request
-                # to erase names traces, too: it stays until it is carried out.
-                named = connection.execute(
-                    "DELETE FROM mail WHERE instr(body, ?) > 0 AND instr(id, ?) <> 1", (trace_id.hex(), ERASURE)
-                )
-                rows["notices"] = rows.get("notices", 0) + named.rowcount
-                connection.execute("DELETE FROM noted WHERE instr(value, ?) > 0", (trace_id.hex(),))
-                connection.execute("DELETE FROM kept WHERE instr(value, ?) > 0", (trace_id.hex(),))
-            if traces:
-                rows["judge answers"] = connection.execute("DELETE FROM judged").rowcount
-                rows["vectors"] = connection.execute("DELETE FROM vectors").rowcount
-            put_entries(connection, entries, now_ns)
+        connection.execute(queries()["whose_table"])
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")  # a byte may have changed
+        mail = _Mail(connection, {trace_id.hex() for trace_id in order})
+        for begin in range(0, max(1, len(order)), _AT_ONCE):
+            some, since_s = order[begin : begin + _AT_ONCE], time.monotonic()
+            with connection:  # one transaction: all of these, or nothing
+                connection.execute("BEGIN IMMEDIATE")
+                for trace_id in some:
+                    for table in _TABLES:
+                        done = connection.execute(f"DELETE FROM {table} WHERE trace_id = ?", (trace_id,))  # noqa: S608  # names of our own
+                        rows[table.replace("_", " ")] += done.rowcount
+                    if scores is not None:
+                        rows["scores"] += _scores(connection, trace_id, now_ns, delete_there=scores)
+                rows["notices"] += mail.erase(some)
+                if some:
+                    rows["judge answers"] += connection.execute("DELETE FROM judged").rowcount
+                    rows["vectors"] += connection.execute("DELETE FROM vectors").rowcount
+                # With the first, so that a kill loses no request; with the last, behind what came meanwhile.
+                if begin == 0 or begin + _AT_ONCE >= len(order):
+                    put_entries(connection, entries, now_ns)
+            if begin + _AT_ONCE < len(order):
+                time.sleep(time.monotonic() - since_s)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         rewritten = _rewritten(path, connection)
-    return Erased(traces=len(traces), rows={name: count for name, count in rows.items() if count}, rewritten=rewritten)
+    return Erased(traces=len(order), rows={name: count for name, count in rows.items() if count}, rewritten=rewritten)
+
+
+class _Mail:
+    """What names traces in its text: notices, their examples, results that wait, and notes of what is to come.
+
+    What waits is read once, before anything is locked. A request to erase names traces too: it stays until it is
+    carried out.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, wanted: set[str]) -> None:
+        self._connection, self._wanted = connection, wanted
+        self._read, self._of = 0, defaultdict[str, list[int]](list)
+        self._read_on()
+
+    def erase(self, traces: Collection[bytes]) -> int:
+        """Delete what names one of these, in the caller's transaction; how many were notices or results."""
+        self._read_on()
+        ids = {trace_id.hex() for trace_id in traces}
+        gone = [(seq,) for each in ids for seq in self._of[each]]
+        for table in ("noted", "kept"):
+            rows = self._connection.execute(f"SELECT name, value FROM {table}").fetchall()  # noqa: S608  # names of our own
+            named = [(name,) for name, value in rows if not ids.isdisjoint(self._named(value))]
+            self._connection.executemany(f"DELETE FROM {table} WHERE name = ?", named)  # noqa: S608  # names of our own
+        return self._connection.executemany("DELETE FROM mail WHERE seq = ?", gone).rowcount
+
+    def _read_on(self) -> None:
+        """What has come since the last look."""
+        later = "SELECT seq, body FROM mail WHERE seq > ? AND instr(id, ?) <> 1 ORDER BY seq"
+        for seq, body in self._connection.execute(later, (self._read, ERASURE)):
+            self._read = seq
+            for trace_id in self._named(body):
+                self._of[trace_id].append(seq)
+
+    def _named(self, text: str) -> set[str]:
+        return self._wanted.intersection(run[at : at + 32] for run in _IDS.findall(text) for at in range(len(run) - 31))
 
 
 def _scores(connection: sqlite3.Connection, trace_id: bytes, now_ns: int, *, delete_there: bool) -> int:

@@ -159,7 +159,51 @@ DELETE FROM traces WHERE rowid IN (
     SELECT t.rowid FROM traces AS t
     WHERE t.closed_ns < :before AND NOT EXISTS (SELECT 1 FROM chunks AS c WHERE c.trace_id = t.trace_id)
     LIMIT :limit)
-RETURNING trace_id;
+RETURNING trace_id, closed_ns, CASE WHEN json_valid(story) THEN json_object(
+    'user', json_extract(story, '$.user'), 'session_id', json_extract(story, '$.session_id')) ELSE '{}' END;
+
+-- name: whose_table
+-- Whose the traces are that are gone while scores that wait, calls or contents of theirs are not: without it nobody could
+-- forget those by user.
+CREATE TABLE IF NOT EXISTS whose (
+    trace_id BLOB PRIMARY KEY,
+    closed_ns INTEGER NOT NULL,         -- of its trace, ns since the epoch
+    details TEXT NOT NULL               -- JSON: user and session_id, as the trace had them
+) WITHOUT ROWID;
+
+-- name: whose_put
+INSERT OR REPLACE INTO whose (trace_id, closed_ns, details)
+SELECT :trace_id, :closed_ns, :details
+WHERE EXISTS (SELECT 1 FROM outbox WHERE trace_id = :trace_id)
+    OR EXISTS (SELECT 1 FROM judge_calls WHERE trace_id = :trace_id)
+    OR EXISTS (SELECT 1 FROM contents WHERE trace_id = :trace_id);
+
+-- name: purge_whose
+DELETE FROM whose WHERE trace_id IN (
+    SELECT w.trace_id FROM whose AS w
+    WHERE w.closed_ns < :before AND NOT EXISTS (SELECT 1 FROM outbox AS o WHERE o.trace_id = w.trace_id)
+        AND NOT EXISTS (SELECT 1 FROM judge_calls AS j WHERE j.trace_id = w.trace_id)
+        AND NOT EXISTS (SELECT 1 FROM contents AS c WHERE c.trace_id = w.trace_id)
+    LIMIT :limit);
+
+-- name: held_ids
+-- Of everything that may outlive the row of its trace. A score that is to be deleted is forgotten already.
+SELECT trace_id FROM traces UNION SELECT trace_id FROM chunks UNION SELECT trace_id FROM turns
+UNION SELECT trace_id FROM outbox WHERE body IS NOT NULL
+UNION SELECT trace_id FROM judge_calls UNION SELECT trace_id FROM contents;
+
+-- name: held_as
+SELECT coalesce((SELECT story FROM traces WHERE trace_id = :trace_id),
+        (SELECT details FROM whose WHERE trace_id = :trace_id),
+        (SELECT json_object('session_id', session_id) FROM turns WHERE trace_id = :trace_id)),
+    (SELECT json_extract(turn, '$.case.user_id') FROM turns WHERE trace_id = :trace_id),
+    (SELECT max(at_ns) FROM (
+        SELECT closed_ns AS at_ns FROM traces WHERE trace_id = :trace_id
+        UNION ALL SELECT received_ns FROM chunks WHERE trace_id = :trace_id
+        UNION ALL SELECT closed_ns FROM turns WHERE trace_id = :trace_id
+        UNION ALL SELECT at_ns FROM outbox WHERE trace_id = :trace_id
+        UNION ALL SELECT at_ns FROM judge_calls WHERE trace_id = :trace_id
+        UNION ALL SELECT closed_ns FROM contents WHERE trace_id = :trace_id));
 
 -- name: judged
 SELECT key, answer FROM judged WHERE key IN (SELECT value FROM json_each(?));

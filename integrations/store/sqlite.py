@@ -183,7 +183,7 @@ class Store(Part):
         Chunks go when their trace was closed before ``chunks_before_ns`` (default: the same), and what a verdict was
         held against when it was closed before ``referred_before_ns`` (default: with the chunks). Nothing of a trace
         that waits to be evaluated is deleted, and no chunk of the traces that are ``spared``. A trace goes with all its
-        verdicts at once, so that no reader finds some of them.
+        verdicts at once, so that no reader finds some of them. Whose it was stays known while anything of it is held.
         """
         await self._writer.do(partial(self._spare, spared))
         chunks_before_ns = before_ns if chunks_before_ns is None else chunks_before_ns
@@ -193,6 +193,7 @@ class Store(Part):
             ("purge_traces", before_ns, SLICE // 4),  # with several verdicts each
             ("purge_verdicts", before_ns, SLICE),
             ("purge_outbox", before_ns, SLICE),
+            ("purge_whose", before_ns, SLICE),
             ("referred_forget", referred_before_ns, SLICE),
             ("belated_forget", referred_before_ns, SLICE),
         ):
@@ -207,9 +208,10 @@ class Store(Part):
         gone = connection.execute(self._sql[name], {"before": before_ns, "limit": limit})
         if name != "purge_traces":
             return gone.rowcount
-        trace_ids = gone.fetchall()
-        connection.executemany(self._sql["forget_verdicts"], trace_ids)
-        return len(trace_ids)
+        rows = [dict(zip(("trace_id", "closed_ns", "details"), row, strict=True)) for row in gone.fetchall()]
+        connection.executemany(self._sql["whose_put"], rows)
+        connection.executemany(self._sql["forget_verdicts"], [(row["trace_id"],) for row in rows])
+        return len(rows)
 
     def _spare(self, trace_ids: Sequence[bytes], connection: sqlite3.Connection) -> None:
         connection.execute(self._sql["spare_none"])

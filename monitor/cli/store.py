@@ -84,7 +84,7 @@ def forget(  # noqa: PLR0917  # click passes options by name
     )  # fmt: skip
     with ending(StoreError, remedy="name the file with --store, and check its permissions"):
         with waiting("looking for them"):
-            found = set(selection.selected(held_traces(path)))
+            found = list(selection.selected(held_traces(path)))
         requests = [selection.request(found, destination) for destination in histories(settings)]
         if not found and not requests:
             click.echo("nothing is held of them")
@@ -128,7 +128,7 @@ def _forget_items(trace_ids: set[str], settings: Config) -> None:
         async with Langfuse(sink.access) as langfuse:
             return await delete_items(langfuse, name, trace_ids)
 
-    remedy = "everything else is erased; call it again with their trace ids"
+    remedy = f"everything else is erased; call it again with their trace ids: {' '.join(sorted(trace_ids))}"
     with ending(LangfuseError, naming=f"dataset {name}: ", remedy=remedy):
         click.echo(f"dataset {name}: deleted {amount(asyncio.run(delete()), 'item')}")
 

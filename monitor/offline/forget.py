@@ -34,18 +34,21 @@ class Selection:
     before_ns: int | None = None
 
     def selected(self, held: Iterable[HeldTrace]) -> Iterator[bytes]:
-        """The ids of the traces that it names, and the keys of conversations of which one is a turn."""
-        named: set[str] = set()
+        """The ids of the traces that it names, behind the keys of conversations of which one is a turn.
+
+        In this order they are erased: where that is broken off, the turns are found again, and with them the others.
+        """
+        named: dict[str, bytes] = {}
         conversations: dict[bytes, object] = {}
         for trace in held:
             if self._names(trace):
-                named.add(trace.trace_id.hex())
-                yield trace.trace_id
+                named[trace.trace_id.hex()] = trace.trace_id
             elif turns := trace.details.get("traces"):
                 conversations[trace.trace_id] = turns
         for key, turns in conversations.items():
-            if isinstance(turns, list) and not named.isdisjoint(turns):
+            if isinstance(turns, list) and not named.keys().isdisjoint(turns):
                 yield key
+        yield from named.values()
 
     def request(self, found: Iterable[bytes], destination: str) -> Entry:
         """The request that a history, of Parquet or of the fleet, erases the same, older traces than ``found`` too."""
@@ -66,6 +69,8 @@ class Selection:
         if not self.users and not self.sessions:
             return False
         users, sessions = {trace.details.get("user")}, {trace.details.get("session_id")}
+        if trace.user_id is not None:
+            users.add(user_digest(trace.user_id))
         if trace.payloads:  # only the spans of an open trace show whose it is
             for raw in decode_kept(trace.payloads).spans:
                 span = normalise(raw)

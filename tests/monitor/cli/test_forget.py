@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 import time
 from contextlib import closing
 
 import pytest
 
 from sidejudge.integrations.history.reading import history_records
-from sidejudge.integrations.store.sqlite import Store
+from sidejudge.integrations.store.erasure import erase
+from sidejudge.integrations.store.notification_outbox import Entry
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from tests.fakes.judge import judges
 from tests.fakes.langfuse import datasets
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, error
@@ -73,6 +77,18 @@ def test_items_that_were_made_of_failures_are_deleted_in_langfuse(call, tmp_path
         assert "dataset failures: deleted 1 item" in done.output
         assert [each["id"] for each in held] == ["i2"]
         assert "deleted" not in call("forget", trace(2).hex(), "--yes", "--config", str(config)).output
+
+
+def test_whose_items_are_still_there_is_named_where_langfuse_is_away(call, serving):
+    with FakeLangfuse(parts=[datasets.part]) as fake:
+        keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
+        monitor = serving(sinks={"langfuse": {**keys, "failure_dataset": {"name": "failures"}}})
+        monitor.post(request([S(trace_id=trace(1), span_id=span(1), attributes={"user.id": "ann"})]))
+        monitor.settled(1)
+        fake.standing_fault = error(401)
+        done = call("forget", "--user", "ann", "--langfuse", "--yes", "--config", str(monitor.config))
+        assert done.exit_code != 0
+        assert f"call it again with their trace ids: {trace(1).hex()}" in done.output
 
 
 @pytest.mark.parametrize(
@@ -174,6 +190,7 @@ def test_a_trace_that_is_judged_again_is_forgotten_in_langfuse_and_in_the_histor
         done = call("forget", "--user", "ann", "--langfuse", "--config", str(monitor.config), "--yes")
         assert "forgot 2 traces" in done.output
         monitor.until(lambda: monitor.outcomes()["revisions"] == 1, "it has not ended")
+        call("forget", trace(1).hex(), trace(2).hex(), "--config", str(monitor.config), "--yes")  # once more, not there
         fake.standing_fault = None
         monitor.until(lambda: not fake.scores.stored(), "scores of forgotten traces stay in Langfuse")
         monitor.stop()
@@ -230,3 +247,76 @@ def test_a_conversation_whose_turns_change_while_the_judge_is_asked_is_not_taken
     conversing.until(lambda: conversing.outcomes()["revisions"] == 2, "the turns did not change")
     assert of_conversations(conversing)[0] == [], "the judge has answered before, so this test shows nothing"
     conversing.until(lambda: of_conversations(conversing)[0], "no verdict before it is judged again", seconds=15)
+
+
+@LITELLM.mark
+def test_what_outlives_its_trace_in_the_store_is_forgotten_too(call, serving):
+    """Scores wait for Langfuse, turns for their conversation, and calls are kept for longer than verdicts."""
+    with Provider(judges()) as provider, FakeLangfuse() as fake:
+        keys = {"public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
+        monitor = serving(
+            assembly={"grace": "100ms", "idle": "10m"}, routes=[{"rubrics": ["quality"]}],
+            sessions={"sampling_rate": 1.0, "idle": "1h", "routes": [{"rubrics": ["agent"]}]},
+            sinks={"langfuse": {"base_url": fake.base_url, **keys, "scores": "all"}},
+            evaluators={"judge": {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "k",
+                                  "keep_calls": "7d", "keep_calls_bytes": "1MiB"}},
+        )  # fmt: skip
+        fake.standing_fault = error(503)
+        for number, user in ((1, "ann"), (2, "bob")):
+            more = {"user.id": user, "session.id": f"s-{user}", "langfuse.trace.metadata.expected_outcome": "nothing",
+                    "langfuse.observation.input": f"{CANARY} {user}", "langfuse.observation.output": user}  # fmt: skip
+            monitor.post(request([S(trace_id=trace(number), span_id=span(number), attributes=more)]))
+        monitor.until(lambda: len(monitor.verdicts()) == 2, "no verdicts")
+        monitor.stop()
+        path, later = monitor.folder / "state.sqlite", time.time_ns()
+        store = Store(path)
+        for _ in range(2):
+            asyncio.run(store.purge(later))
+        assert not store.verdicts()
+        store.close()
+
+        done = call("forget", "--user", "ann", "--config", str(monitor.config), "--yes")
+        assert "forgot 1 trace" in done.output, done.output
+        assert not held(path, f"{CANARY} ann")
+        with closing(sqlite3.connect(path)) as of:
+            for table in ("turns", "judge_calls", "outbox"):
+                found = of.execute(f"SELECT DISTINCT trace_id FROM {table}").fetchall()
+                assert found == [(trace(2),)], table
+        fake.standing_fault = None
+        monitor.start()
+        monitor.until(fake.scores.stored, "no scores")
+        monitor.until(lambda: not monitor.get("/v1/status")["exports"][0]["waiting"], "some scores still wait")
+        assert {row["traceId"] for row in fake.scores.stored()} == {trace(2).hex()}
+
+
+async def test_many_traces_are_forgotten_in_steps_between_which_a_monitor_writes(tmp_path):
+    path = tmp_path / "s.sqlite"
+    store, ids = Store(path), [trace(number) for number in range(400)]
+    for trace_id in ids:
+        waits = Entry(destination="parquet", id=f"{trace_id.hex()}/1", body=f'{{"of":"{trace_id.hex()}"}}')
+        await store.finish(
+            FinishedTrace(
+                trace_id=trace_id, service="shop", reason="scored", completion="root", revision=1, details={},
+                verdicts=[], closed_ns=1, chunks=0, entries=[waits],
+            )
+        )  # fmt: skip
+    seen: list[int] = []
+    over = threading.Event()
+
+    def another() -> None:
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=9)) as connection:
+            while not over.is_set():
+                connection.execute("BEGIN IMMEDIATE")
+                seen.append(connection.execute("SELECT count(*) FROM traces").fetchone()[0])
+                connection.execute("COMMIT")
+                time.sleep(0.001)
+
+    writer = threading.Thread(target=another)
+    writer.start()
+    await asyncio.to_thread(erase, path, ids[1:], scores=False, now_ns=2)
+    over.set()
+    writer.join()
+    store.close()
+    assert len({left for left in seen if 1 < left < len(ids)}) > 1, seen
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT id FROM mail").fetchall() == [(f"{ids[0].hex()}/1",)]
