@@ -80,6 +80,8 @@ DAY_S: Final = 86_400
 KEPT: Final = 0.05
 """Share of the allowance that each priority keeps, regardless of the others."""
 _SHORTEST_S: Final = 1.0
+_HOURS_KEPT: Final = 100
+"""Hours whose spending is remembered: those of a day, also where the clock leaps days ahead, and is set back."""
 AHEAD_S: Final = 600.0
 """How long a fleet's grant to a monitor should last."""
 
@@ -185,13 +187,13 @@ class JudgeBudget:
         self._reserved = max(0.0, self._reserved - reservation.usd)
         hour = int(now // HOUR_S) * HOUR_S
         self._spent[hour] = self._spent.get(hour, 0.0) + cost_usd
-        for old in [begun for begun in self._spent if begun < now - 2 * DAY_S]:
-            del self._spent[old]
+        while len(self._spent) > _HOURS_KEPT:
+            del self._spent[min(self._spent)]
 
     def spent(self, length_s: int, now: float) -> float:
-        """Dollars spent since the running hour or day (``HOUR_S``, ``DAY_S``) began."""
+        """Dollars spent in the running hour or day (``HOUR_S``, ``DAY_S``), later too: the clock may be set back."""
         begun = now // length_s * length_s
-        return sum(usd for hour, usd in self._spent.items() if begun <= hour <= now)
+        return sum(usd for hour, usd in self._spent.items() if begun <= hour < begun + length_s)
 
     def spent_in(self, hour: int) -> float:
         """Dollars spent in the hour that began then."""

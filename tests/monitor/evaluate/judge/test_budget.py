@@ -238,3 +238,15 @@ def test_after_a_clock_was_set_back_the_rate_is_that_of_the_traffic():
     for second in range(7200):
         rate.add(1e9 - 10_000 + second)
     assert rate.per_s(1e9 - 2800) == pytest.approx(before, rel=0.01) == pytest.approx(1.0, rel=0.01)
+
+
+@pytest.mark.parametrize("ahead_s", [3 * HOUR_S, 30 * DAY_S], ids=["hours", "weeks"])
+def test_what_was_spent_today_counts_when_a_clock_that_was_ahead_is_set_back(ahead_s):
+    morning = 20_000 * DAY_S + 9.0 * HOUR_S
+    budget = JudgeBudget(per_day=2.0)
+    for now in (morning, morning + ahead_s):
+        reserved = budget.reserve(1.0, now)
+        assert reserved is not None
+        budget.settle(reserved, 1.0, now)
+    assert budget.spent(DAY_S, morning) == (2.0 if ahead_s < DAY_S else 1.0)
+    assert (budget.reserve(1.0, morning) is None) is (ahead_s < DAY_S)
