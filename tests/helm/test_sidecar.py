@@ -141,6 +141,8 @@ def test_a_config_map_of_others_is_mounted_as_a_folder_and_what_the_pod_decides_
         ({"config": {"store": {"max_bytes": 1073741824}}}, "must be less than state.sizeLimit"),
         ({"state": {"sizeLimit": "1Mi"}}, r"1MiB\) must be less than state.sizeLimit"),
         ({"existingConfigMap": {"name": "mine"}}, "both set"),
+        ({"config": {"api": {"listen": "127.0.0.1:8790"}}},
+         r"config\.api\.listen .* and sidejudge-sidecar\.probes\.liveness asks from outside"),
         ({"config": {"evaluators": {"embedding": {"model": "/models/m"}}}}, "memory limit of 512Mi would end it"),
     ],
 )
@@ -152,12 +154,13 @@ def test_what_cannot_be_meant_is_refused_with_its_name(engine, settings, states)
 @pytest.mark.parametrize(
     "settings",
     [
+        {"config": {"api": {"listen": "127.0.0.1:8790"}}, "probes": {"liveness": None}},
         {"config": {"evaluators": {"embedding": {"model": "/m"}}}, "resources": {"limits": {"memory": "1Gi"}}},
         {"config": {"evaluators": {"embedding": {"model": "/m"}}}, "resources": {"limits": None}},
         {"config": {"evaluators": {"embedding": {"model": "openai/m", "remote": True}}}},
     ],
 )
-def test_embeddings_are_let_through_where_there_is_room_for_them(engine, settings):
+def test_what_has_a_sense_is_let_through(engine, settings):
     assert pods(engine.render(OTEL, with_(**settings)))
 
 

@@ -57,6 +57,12 @@ Refuses what cannot work, in a sentence.
 {{- if and .apiTls.client_ca (or $probes.liveness $probes.readiness $probes.startup) -}}
 {{- fail (printf "%s.api.tls.client_ca asks for certificates, and the probes of a kubelet show none: leave it out, or set probes.liveness, probes.readiness and probes.startup to null" .key) -}}
 {{- end -}}
+{{- range $kind, $probe := $probes -}}
+{{- if and $probe (not ($probe.httpGet | default dict).port) (regexMatch "^(127\\.|localhost:|\\[::1\\])" $.effective.api.listen) -}}
+{{- $asks := printf "%sprobes.%s" ($.resourcesKey | default "resources" | trimSuffix "resources") $kind -}}
+{{- fail (printf "%s.api.listen (%s) is reached within the Pod alone, and %s asks from outside: it would fail for ever; listen on 0.0.0.0, or set %s to null" $.key $.effective.api.listen $asks $asks) -}}
+{{- end -}}
+{{- end -}}
 {{- $_ = set . "otlpPort" (regexFind "[0-9]+$" $effective.sources.otlp.http) -}}
 {{- $_ = set . "grpcPort" (regexFind "[0-9]+$" ($effective.sources.otlp.grpc | default "")) -}}
 {{- $ports := list -}}

@@ -46,10 +46,6 @@ include that first, with (dict "root" .), and read the dict afterwards.
 {{/* Refuses addresses of loopback, which nobody outside of the Pod reaches. Takes a dict: effective, values. */}}
 {{- define "sidejudge.reached" -}}
 {{- $loopback := "^(127\\.|localhost:|\\[::1\\])" -}}
-{{- $probes := .values.gateway.probes -}}
-{{- if and (regexMatch $loopback .effective.api.listen) (or $probes.liveness $probes.readiness $probes.startup) -}}
-{{- fail (printf "config.api.listen (%s) is reached within the Pod alone, and gateway.probes and the Service ask from outside: listen on 0.0.0.0" .effective.api.listen) -}}
-{{- end -}}
 {{- if and (regexMatch $loopback .effective.sources.otlp.http) (not .values.extraContainers) -}}
 {{- fail (printf "config.sources.otlp.http (%s) is reached within the Pod alone, where nothing sends traces: listen on 0.0.0.0" .effective.sources.otlp.http) -}}
 {{- end -}}
