@@ -141,8 +141,10 @@ def test_a_config_map_of_others_is_mounted_as_a_folder_and_what_the_pod_decides_
         ({"config": {"store": {"max_bytes": 1073741824}}}, "must be less than state.sizeLimit"),
         ({"state": {"sizeLimit": "1Mi"}}, r"1MiB\) must be less than state.sizeLimit"),
         ({"existingConfigMap": {"name": "mine"}}, "both set"),
-        ({"config": {"api": {"listen": "127.0.0.1:8790"}}},
-         r"config\.api\.listen .* and sidejudge-sidecar\.probes\.liveness asks from outside"),
+        (
+            {"config": {"api": {"listen": "127.0.0.1:8790"}}},
+            r"config\.api\.listen .* and sidejudge-sidecar\.probes\.liveness asks from outside",
+        ),
         ({"config": {"evaluators": {"embedding": {"model": "/models/m"}}}}, "memory limit of 512Mi would end it"),
     ],
 )
