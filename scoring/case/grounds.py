@@ -6,9 +6,11 @@ Metrics look here for something to judge by, and a judge's prompt shows the same
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, own, part, quoted, together
@@ -19,6 +21,8 @@ from sidejudge.scoring.trace.span import Json, ToolCall
 
 from .case import Case
 
+_OF_A_SERVER: Final = "mcp__"
+"""How the name of a tool begins that stands behind its server's: ``mcp__weather__forecast``."""
 _SHORTEST_LIMIT: Final = 64
 """Characters of the shortest limit that is looked for."""
 
@@ -56,11 +60,27 @@ def incomplete(case: Case) -> Unavailable:
 
 
 def called_tools(case: Case, scenario: Scenario | None) -> tuple[ToolCall, ...] | None:
-    """Tool calls in order; a pseudo-tool that hands the work to another agent counts only if the scenario names it."""
+    """Tool calls in order, by the names that the scenario has for them.
+
+    A pseudo-tool that hands the work to another agent counts only if the scenario names it.
+    """
     if case.tools_used is None:
         return None
     named = set() if scenario is None else _named(scenario)
-    return tuple(call for call in case.tools_used if not call.handoff or call.name in named)
+    calls = (_as_named(call, named) for call in case.tools_used)
+    return tuple(call for call in calls if not call.handoff or call.name in named)
+
+
+def _as_named(call: ToolCall, named: Container[str]) -> ToolCall:
+    """The call of a server's tool by the tool's own name, where the scenario has that alone.
+
+    Claude's agents, and others after them, call it ``mcp__SERVER__TOOL``; other clients of the same server ``TOOL``.
+    """
+    if call.name in named or not call.name.startswith(_OF_A_SERVER):
+        return call
+    parts = call.name.split("__")
+    own_names = ("__".join(parts[at:]) for at in range(2, len(parts)))
+    return next((replace(call, name=name) for name in own_names if name in named), call)
 
 
 def _named(scenario: Scenario) -> set[str]:

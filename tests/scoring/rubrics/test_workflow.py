@@ -211,6 +211,27 @@ def test_a_handoff_counts_as_a_tool_where_the_scenario_names_it(scenario, metric
 
 
 @pytest.mark.parametrize(
+    ("scenario", "metric", "good"),
+    [
+        ({"tools_should_include": ["find_order", "t"]}, "tools", 1),
+        ({"tools_should_include": ["find_order", "refund"]}, "tools", 0),
+        ({"tools_should_include": ["mcp__shop__find_order", "t"]}, "tools", 1),
+        ({"tools_should_include": ["mcp__depot__find_order"], "closed": False}, "tools", 0),
+        ({"tools_should_include": ["order"], "closed": False}, "tools", 0),
+        ({"tools_should_exclude": ["find_order"]}, "tools", 0),
+        ({"tools_should_exclude": ["find_order"], "tools_may_include": ["mcp__shop__find_order", "t"]}, "tools", 1),
+        ({"tools_in_order": ["find_order", "t"]}, "order", 1),
+        ({"before": [["t", "find_order"]]}, "order", 0),
+        ({"max_calls": {"find_order": 0}}, "call_budget", 0),
+        ({"arguments": {"find_order": {"order": "A-18"}}}, "arguments", 0),
+    ],
+)
+def test_a_tool_behind_its_server_s_name_is_meant_by_its_own(scenario, metric, good):
+    about = case(scenario, tools=[call("mcp__shop__find_order", arguments={"order": "A-17"}), "t"])
+    assert outcome(metric, about) == ("scored", good)
+
+
+@pytest.mark.parametrize(
     ("given", "found"),
     [
         ('{"q": "sql"}', ("scored", 1)),
