@@ -90,9 +90,11 @@ def _whole(reading: SpanReading) -> SpanFields:
         requested = prompt.get("prompt") or messages.last_content(prompt.get("messages"), "user")
         requested = messages.last_content(requested, "user")
     answer = reading.text("output", *_ANSWER)
+    called = reading.text("finish_reason", "ai.response.finishReason") == "tool-calls"
     return {
         "input": requested,
         "output": answer,
+        "finish_reason": "tool_calls" if called else None,  # any other is the last call's
         "system_prompt": system if isinstance(system, str) else _moved_system(reading),
         "capture_switch": SWITCH if prompt is None and answer is None else None,
     }

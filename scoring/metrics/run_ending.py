@@ -36,6 +36,9 @@ _WAITS: Final = Unavailable(_ASKED_LAST)
 _BESIDE_A_CALL: Final = Unavailable(
     Reason("the last model call asked for a tool, and no step states an answer: what it wrote beside may be none")
 )
+_ENDED_BY_A_CALL: Final = Unavailable(
+    Reason("the run ended behind a call of a tool, without a text: its steps may be used up, or the call its answer")
+)
 _NOT_RECORDED: Final = Unavailable(
     Reason("no step that may answer failed, and what the last of them returned was not captured")
 )
@@ -256,8 +259,8 @@ def _unanswered(case: Case) -> Result:
         return Unavailable(Reason("the answer is JSON without contents, which may be meant or stand for none"))
     if case.trace is not None and not _may_answer(case.trace):
         return NotApplicable(Reason("nothing in the trace gives an answer"))
-    if _goes_on_elsewhere(case) or (_hands_over(case) and not _failed_as_a_whole(case)):
-        return _GOES_ON
+    if (elsewhere := _open_end(case)) is not None:
+        return elsewhere
     if _not_recorded(case):
         return _NOT_RECORDED
     if _waits(case) and not _failed_as_a_whole(case) and not _failed_around_it(case):
@@ -265,6 +268,14 @@ def _unanswered(case: Case) -> Result:
     return Scored(
         value=0.0, reason=Reason("the run ended without an answer"), details=signs([(case.root_span_id, "no answer")])
     )
+
+
+def _open_end(case: Case) -> NotApplicable | Unavailable | None:
+    """Why a run that ended behind a call of a tool may have an answer elsewhere, or as that call; None without one."""
+    again = _ended_by_a_call(case)
+    if again is None and (_goes_on_elsewhere(case) or (_hands_over(case) and not _failed_as_a_whole(case))):
+        return _GOES_ON
+    return _ENDED_BY_A_CALL if again is False else None
 
 
 def _may_mean_nothing(case: Case) -> bool:
@@ -285,6 +296,25 @@ def _goes_on_elsewhere(case: Case) -> bool:
     last = last_model_call(case)
     requested = last is not None and asks_for_tools(last)
     return requested and case.trace is not None and all(span.kind is not SpanKind.AGENT for span in case.trace.spans)
+
+
+def _ended_by_a_call(case: Case) -> bool | None:
+    """Of a loop that its client ended behind a call whose result is there: whether it had gone on behind such calls.
+
+    The AI SDK states so of ``generateText`` and the like. Their condition to stop may be a number of steps, or a call
+    of a certain tool: one behind which the loop went on before is none. None for anything else, such as a single step.
+    """
+    last = last_model_call(case)
+    above = None if case.trace is None or last is None else case.trace.parent(last)
+    if case.trace is None or last is None or above is None:
+        return None
+    if above.kind is not SpanKind.CHAIN or above.finish_reason != "tool_calls" or _waits(case):
+        return None
+    steps = [span for span in case.trace.children[above.span_id] if span.kind is SpanKind.LLM]
+    called = [{call.name for each in step.output_messages for call in each.tool_calls} for step in steps]
+    if len(steps) < 2 or steps[-1] is not last or not called[-1]:
+        return None
+    return called[-1] <= set().union(*called[:-1])
 
 
 def _hands_over(case: Case) -> bool:

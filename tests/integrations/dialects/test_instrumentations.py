@@ -1565,3 +1565,33 @@ def test_a_request_to_nemo_guardrails_that_got_nothing_has_no_answer_unless_cont
     assert not hidden.content_captured
     assert "enable_content_capture" in hidden.capture_switch
     assert isinstance(_health(hidden)["answered"], Unavailable)
+
+
+def _ai_sdk_loop(*steps: tuple[str, str | None]) -> Any:
+    """The case of ``generateText`` of the AI SDK 6 whose steps each called a tool, with what the tools returned."""
+    reason = {"ai.response.finishReason": "tool-calls"}
+    whole = {"ai.operationId": "ai.generateText", "ai.prompt": '{"prompt":"Where?"}', **reason}
+    spans = [_raw("ai.generateText", "ai", attributes=whole)]
+    for at, (name, returned) in enumerate(steps):
+        asked = json.dumps([{"toolCallId": f"c{at}", "toolName": name, "input": json.dumps({"day": at})}])
+        call = {"ai.operationId": "ai.generateText.doGenerate", "ai.response.toolCalls": asked, **reason}
+        spans.append(_raw("ai.generateText.doGenerate", "ai", number=10 + 2 * at, parent=1, attributes=call))
+        ran = {"ai.operationId": "ai.toolCall", "ai.toolCall.name": name, "ai.toolCall.id": f"c{at}",
+               "ai.toolCall.args": json.dumps({"day": at}), "ai.toolCall.result": json.dumps(returned)}  # fmt: skip
+        if returned is not None:
+            spans.append(_raw("ai.toolCall", "ai", number=11 + 2 * at, parent=1, attributes=ran))
+    timed = [replace(span, end_ns=span.start_ns + 1) if span.parent_id else span for span in spans]
+    return extract(Trace.of("1" * 32, [normalise(span) for span in timed], "batch"))
+
+
+@pytest.mark.parametrize(("steps", "status"), [
+    ([("find", "Riga"), ("find", "Oslo")], 0.0),  # its steps were used up: behind such a call it had gone on
+    ([("find", "Riga"), ("show", "shown")], "unavailable"),  # or it was to stop at a call of this tool
+    ([("find", "Riga"), ("find", None)], "not_applicable"),  # the caller answers it, in a run of its own
+    ([("find", "Riga")], "not_applicable"),  # a single step: the application may go on by itself
+])  # fmt: skip
+def test_a_loop_of_the_ai_sdk_that_ended_at_its_step_limit_gave_no_answer(
+    steps: list[tuple[str, str | None]], status: object
+) -> None:
+    answered = _health(_ai_sdk_loop(*steps))["answered"]
+    assert getattr(answered, "value", answered.status) == status
