@@ -188,7 +188,7 @@ class JudgeBudget:
         hour = int(now // HOUR_S) * HOUR_S
         self._spent[hour] = self._spent.get(hour, 0.0) + cost_usd
         while len(self._spent) > _HOURS_KEPT:
-            del self._spent[min(self._spent)]
+            del self._spent[max(self._spent, key=lambda begun: abs(begun - now))]
 
     def spent(self, length_s: int, now: float) -> float:
         """Dollars spent in the running hour or day (``HOUR_S``, ``DAY_S``), later too: the clock may be set back."""

@@ -243,7 +243,8 @@ def test_after_a_clock_was_set_back_the_rate_is_that_of_the_traffic():
 @pytest.mark.parametrize("ahead_s", [3 * HOUR_S, 30 * DAY_S], ids=["hours", "weeks"])
 def test_what_was_spent_today_counts_when_a_clock_that_was_ahead_is_set_back(ahead_s):
     morning = 20_000 * DAY_S + 9.0 * HOUR_S
-    budget = JudgeBudget(per_day=2.0)
+    ahead = range(int(morning) + 60 * DAY_S, int(morning) + 70 * DAY_S, HOUR_S)  # of a run before
+    budget = JudgeBudget(per_day=2.0, spent=dict.fromkeys(ahead, 1.0))
     for now in (morning, morning + ahead_s):
         reserved = budget.reserve(1.0, now)
         assert reserved is not None
