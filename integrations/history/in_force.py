@@ -1,6 +1,7 @@
 """The verdicts and outcomes of a history that are in force, and their sums, stretch of time by stretch.
 
-In force are last revisions, without withdrawn verdicts. The newest day comes first, within bounds of rows and time.
+In force are last revisions, without withdrawn verdicts. The newest day comes first, within bounds of rows and time. A
+revision is of the time of its trace's result, as in the store: a reference may come days after that.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ MOST_ROWS: Final = 2_000_000
 MOST_S: Final = 10.0
 """Seconds after which no further day is begun: an object store may be slow."""
 _TIMES: Final[Mapping[Kind, str]] = {"verdicts": "created_at", "outcomes": "ended_at"}
-_WITHDRAWN: Final = pa.schema([SCHEMAS["outcomes"].field(name) for name in ("trace_id", "ended_at", "withdrawn")])
+_WITHDRAWN: Final = pa.schema([
+    SCHEMAS["outcomes"].field(name) for name in ("trace_id", "revision", "ended_at", "withdrawn")
+])  # fmt: skip
 _Name: TypeAlias = tuple[str | None, ...]
 
 
@@ -61,15 +64,17 @@ def rows_in_force(
         if rows > MOST_ROWS or clock_s() - begin > MOST_S:
             yield folder, None
             return
+        ended: dict[str, tuple[int, int]] = {}
         for outcomes in parts_of(place, withdrawing.get(folder, ()), "outcomes", _WITHDRAWN):
             _note(outcomes, withdrawn)
+            _note_ends(outcomes, ended)
         parts = list(parts_of(place, days.get(folder, ()), kind, schema if folder <= last else keys))
         if not parts:
             continue
         kept = _in_force(pa.concat_tables(parts), kind, later, withdrawn)
         if folder <= last:
             rows += kept.num_rows
-            yield folder, kept
+            yield folder, _placed(kept, ended) if ended else kept
 
 
 def parts_of(place: Place, names: Iterable[str], kind: Kind, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -102,6 +107,26 @@ def _note(outcomes: pa.Table, withdrawn: dict[tuple[str, str], int]) -> None:
     ):
         for rubric in rubrics:
             withdrawn[trace_id, rubric] = max(at_us or 0, withdrawn.get((trace_id, rubric), 0))
+
+
+def _note_ends(outcomes: pa.Table, ended: dict[str, tuple[int, int]]) -> None:
+    """Note the last revision of each result that was revised, and the time that it is of, in µs since the epoch."""
+    some = outcomes.filter(pc.fill_null(pc.greater(outcomes["revision"], 1), fill_value=False))
+    at_us = pc.cast(some["ended_at"], pa.int64()).to_pylist()
+    for trace_id, revision, at in zip(some["trace_id"].to_pylist(), some["revision"].to_pylist(), at_us, strict=True):
+        if at is not None and ended.get(trace_id, (0, 0))[0] < revision:
+            ended[trace_id] = revision, at
+
+
+def _placed(verdicts: pa.Table, ended: Mapping[str, tuple[int, int]]) -> pa.Table:
+    """The verdicts, those of revised results at the time that their result is of, where they were reached later."""
+    times, keys = verdicts["created_at"], pc.coalesce(verdicts["trace_id"], verdicts["case_id"]).to_pylist()
+    at_us = [
+        at if at is None or key not in ended else min(at, ended[key][1])
+        for key, at in zip(keys, pc.cast(times, pa.int64()).to_pylist(), strict=True)
+    ]
+    place = verdicts.column_names.index("created_at")
+    return verdicts.set_column(place, "created_at", pa.array(at_us, pa.int64()).cast(times.type))
 
 
 def _in_force(rows: pa.Table, kind: Kind, later: dict[_Name, int], withdrawn: dict[tuple[str, str], int]) -> pa.Table:

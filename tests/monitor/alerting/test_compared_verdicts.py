@@ -7,6 +7,7 @@ from contextlib import closing
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,12 @@ def judged(number: int, days_ago: float, *, passed: bool = True, revision: int =
         ],
     }  # fmt: skip
     return "verdicts", at_ns, record
+
+
+def of_then(number: int, days_ago: float, then: float, **stated: Any) -> tuple[str, int, dict]:
+    """A verdict that was reached later than the result that it is of."""
+    kind, _, record = judged(number, days_ago, **stated)
+    return kind, NOW - round(then * DAY), record
 
 
 def ended(number: int, days_ago: float, *, revision: int = 1, withdrawn: tuple[str, ...] = ()) -> tuple[str, int, dict]:
@@ -113,6 +120,11 @@ async def test_store_and_history_together_are_what_the_store_alone_would_be(stor
         pytest.param([judged(1, 9), judged(1, 9)], [True], id="delivered twice"),
         pytest.param([judged(1, 9), judged(1, 8, passed=False, revision=2)], [False], id="revised on a later day"),
         pytest.param([judged(1, 9), judged(1, 1, passed=False, revision=2)], [], id="revised within the retention"),
+        pytest.param(
+            [judged(1, 9), ended(1, 9), of_then(1, 1, 9, passed=False, revision=2), ended(1, 9, revision=2)],
+            [False],
+            id="a reference came a week later",
+        ),
         pytest.param([judged(1, 9), ended(1, 8, revision=2, withdrawn=("qa",))], [], id="withdrawn on a later day"),
         pytest.param([judged(1, 9), ended(1, 1, revision=2, withdrawn=("qa",))], [], id="withdrawn lately"),
         pytest.param([judged(1, 9), ended(1, 9, revision=2, withdrawn=("qa",))], [], id="withdrawn at that time"),
