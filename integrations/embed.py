@@ -68,14 +68,16 @@ class EmbeddingError(RemediedError):
     """No vectors could be made. ``remedy`` is empty where the failure may pass by itself.
 
     ``of_texts``: the texts caused it, so those of one batch may be tried one by one. ``logged`` is the cause for the
-    log: without the words of a model or provider, which may quote a text. ``lasting``: it ends only when somebody acts.
+    log: without the words of a model or provider, which may quote a text. ``outage``: the endpoint is out, whatever the
+    texts; ``lasting``: that ends only when somebody acts.
     """
 
     def __init__(
-        self, cause: str, remedy: str = "", *, of_texts: bool = False, logged: str | None = None, lasting: bool = False
-    ) -> None:
+        self, cause: str, remedy: str = "", *, of_texts: bool = False, logged: str | None = None, outage: bool = False,
+        lasting: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(cause, remedy)
-        self.of_texts, self.lasting = of_texts, lasting
+        self.of_texts, self.outage, self.lasting = of_texts, outage, lasting
         self.logged = cause if logged is None else logged
 
     def __str__(self) -> str:

@@ -49,7 +49,7 @@
     monitor.config
         ConfigError
     monitor.evaluate
-        PostponedError  UnansweredError  SplitError*
+        PostponedError  EmbeddingsOutError  UnansweredError  SplitError*
     monitor.ingest
         UnreadError  AddressError  CertificateError
     monitor.offline

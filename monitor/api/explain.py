@@ -73,7 +73,9 @@ def happened(details: TraceDocument) -> Iterator[str]:
     if details.get("trace_url"):
         yield f"  {details['trace_url']}"
     if details.get("reason") is None:
-        waits = "it waits for the judge" if details.get("waits_for") == "judge" else "it is still open"
+        waits = {"judge": "it waits for the judge", "embeddings": "it waits for embeddings"}.get(
+            details.get("waits_for", ""), "it is still open"
+        )
         yield f"  {waits}: its spans are kept, and it will be judged" + (
             "" if details.get("waits_for") else " once it is whole"
         )

@@ -103,7 +103,8 @@ class TraceDetails:
         wanted = bytes.fromhex(trace_id)
         details = await asyncio.to_thread(self.store.details, wanted)
         if details is None and self.pipeline.judge_queue.knows(wanted):
-            details = {"trace_id": trace_id, "reason": None, "verdicts": [], "waits_for": "judge"}
+            waits_for = "embeddings" if wanted in self.pipeline.judge_queue.without_vectors else "judge"
+            details = {"trace_id": trace_id, "reason": None, "verdicts": [], "waits_for": waits_for}
         elif details is None and self.assembler.knows(wanted):
             details = {"trace_id": trace_id, "reason": None, "verdicts": []}
         if details is None:

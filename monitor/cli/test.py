@@ -122,7 +122,7 @@ def test(  # noqa: PLR0917  # click passes options by name; one error of many na
         away = f"no agent answers at {agent.name}: "
         with (
             ending(JudgeOutError, naming="evaluators.judge: ", remedy=again, code=DATA),
-            ending(EmbeddingError, naming="evaluators.embedding: "),
+            ending(EmbeddingError, naming="evaluators.embedding: ", remedy=again),
             ending(AnotherRunError, remedy="name another --out, or move the file away"),
             ending(AgentUnreachableError, naming=away, remedy="start the agent, or correct --agent"),
             ResultsFile(out, agent.name) as results,

@@ -73,6 +73,10 @@ class EmbeddingSection(Section):
     """address of the endpoint, if not the provider's own"""
     api_key: SecretStr | None = None
     """key of the endpoint, as `${NAME}`; without it the provider's own variable is read"""
+    max_wait: PositiveDuration = parse_duration("1h")
+    """how long a trace waits for an endpoint that is out of reach; then the metrics that need it have failed"""
+    max_waiting: int = Field(default=10_000, ge=1)
+    """traces that wait for the endpoint; beyond it the oldest waits no longer"""
 
     @property
     def cosines(self) -> CosineThresholds:

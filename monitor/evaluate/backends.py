@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 from sidejudge.monitor.config.evaluators import Priority
 from sidejudge.monitor.config.judge_choice import JudgeChoice
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.questions.question import NoAnswer, Question, Reply
+
+if TYPE_CHECKING:
+    from sidejudge.integrations.embed import EmbeddingError
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +46,27 @@ class Backend(Protocol):
         """Replies by question; questions that are not for this backend are omitted."""
 
 
+class EmbeddingBackendProtocol(Backend, Protocol):
+    """A backend whose endpoint may be out for a while."""
+
+    @property
+    def outage(self) -> EmbeddingError | None:
+        """Why it cannot be asked now; None when it can."""
+
+
 @dataclass(slots=True)
 class JudgeAccount:
     """The cost record of one case. One object serves all rounds of questions about the case.
 
     ``counted`` is set by the judge once the case is in the forecast of its ``priority``: costs of later rounds are
     added to that case. ``run``: the case is judged several times, and this one takes no answers of the others.
+    ``waits``: where embeddings are out the case is judged later.
     """
 
     priority: Priority = "normal"
     counted: bool = False
     run: int | None = None
+    waits: bool = False
 
 
 class JudgeBackendProtocol(Protocol):
@@ -91,6 +104,8 @@ OVER_BUDGET: Final = "over budget"
 """Prefix of the reason of a failed ``NoAnswer``: the judge's budget is spent (the hard stop)."""
 OUTAGE: Final = "judge unavailable"
 """Prefix of the reason of a failed ``NoAnswer`` that does not depend on the case: a later attempt may succeed."""
+EMBEDDINGS_OUT: Final = "embeddings unavailable"
+"""The same of embeddings."""
 FILTERED: Final = "filtered"
 """Prefix of the reason of a final ``NoAnswer``: the judge would not read what the question shows."""
 ATTEMPTS: Final = 3
@@ -107,6 +122,10 @@ class PostponedError(SidejudgeError):
     """The judge cannot be asked now; the evaluation starts again later."""
 
 
+class EmbeddingsOutError(PostponedError):
+    """Embeddings cannot be had now; likewise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Synchronous:
     """A plain function as a backend; it runs in the event loop's default thread pool."""
@@ -119,7 +138,7 @@ class Synchronous:
 
 @dataclass(slots=True, kw_only=True)
 class Backends:
-    """The backends in the order in which they are asked. ``judge`` is the one of them that is a judge, or None.
+    """The backends in the order in which they are asked. ``judge`` and ``embedding`` are those of them, or None.
 
     ``choice`` names the judge of each metric; a reload replaces it. Questions for another than the default one are
     ``Addressed``.
@@ -127,6 +146,7 @@ class Backends:
 
     order: tuple[Backend | JudgeBackendProtocol, ...]
     judge: JudgeBackendProtocol | None = None
+    embedding: EmbeddingBackendProtocol | None = None
     choice: JudgeChoice = field(default_factory=JudgeChoice)
 
     async def ask(
@@ -142,6 +162,10 @@ class Backends:
 
         Returns:
             Replies by question. A question that no backend replied to is omitted.
+
+        Raises:
+            EmbeddingsOutError: they are needed and out, and the case waits for them. A judge that comes after them in
+                the order has not been asked, so that it costs nothing.
         """
         final: dict[Question, Reply] = {}
         passed: dict[Question, Reply] = {}
@@ -154,6 +178,8 @@ class Backends:
             replies: Mapping[Question, Reply]
             if backend is not self.judge:
                 found = await cast("Backend", backend).answer(case, list(dict.fromkeys(map(plain, left))))
+                if account.waits and any(map(_is_out, found.values())):
+                    raise EmbeddingsOutError
                 replies = {question: found[plain(question)] for question in left if plain(question) in found}
             elif (refusal := admit()) is not None:
                 replies = dict.fromkeys(left, refusal)
@@ -166,3 +192,7 @@ class Backends:
                 elif reply is not None:
                     final[question] = reply
         return {**passed, **final}
+
+
+def _is_out(reply: Reply) -> bool:
+    return isinstance(reply, NoAnswer) and reply.failed and reply.reason.startswith(EMBEDDINGS_OUT)

@@ -18,7 +18,7 @@ from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.questions.question import Question, Reply
 from sidejudge.scoring.status.snapshots import JudgeSnapshot, Spending
 
-from .backends import Backend, Backends, JudgeBackendProtocol, Synchronous
+from .backends import Backends, EmbeddingBackendProtocol, JudgeBackendProtocol, Synchronous
 
 if TYPE_CHECKING:
     from sidejudge.integrations.judge.batch import BatchJudgeClient, BatchNotes
@@ -145,7 +145,7 @@ def build_backends(
 
 
 def arrange_backends(
-    config: Config, *, judge: JudgeBackendProtocol | None, embedding: Backend | None
+    config: Config, *, judge: JudgeBackendProtocol | None, embedding: EmbeddingBackendProtocol | None
 ) -> EvaluationBackends:
     """Backends in the order of a configuration; only their creator closes them."""
     words = lexical.answer if judge is None else lexical.prove
@@ -154,7 +154,9 @@ def arrange_backends(
     first = next(iter(order)) == "lexical"
     return EvaluationBackends(
         at_once=words if first else None,
-        others=Backends(order=tuple(order.values())[first:], judge=judge, choice=judge_choice(config)),
+        others=Backends(
+            order=tuple(order.values())[first:], judge=judge, embedding=embedding, choice=judge_choice(config)
+        ),
     )
 
 
@@ -238,7 +240,7 @@ def judge_snapshot(
         ),
         shares={priority: judge.budget.q(priority, now_s) for priority in ("high", "normal", "low")},
         under_way=judge_queue.under_way,
-        waiting=judge_queue.waiting,
+        waiting=judge_queue.waiting - len(judge_queue.without_vectors),
         oldest_s=oldest_ns / 1e9 if oldest_ns is not None else None,
         estimating=tuple(sorted(judge.estimating)),
         unpriced=tuple(sorted(judge.unpriced)),

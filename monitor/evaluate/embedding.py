@@ -19,8 +19,9 @@ from sidejudge.integrations.embed import EmbeddingError, LocalModel, RemoteModel
 from sidejudge.integrations.provider.errors import OF_CONTENTS, ProviderError, ProviderErrorKind
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.monitor.config.evaluators import EmbeddingSection
+from sidejudge.monitor.evaluate.backends import ATTEMPTS, EMBEDDINGS_OUT
 from sidejudge.monitor.evaluate.judge.answer_cache import Cache, CacheStorage
-from sidejudge.monitor.evaluate.judge.breaker import REACTIONS, pause
+from sidejudge.monitor.evaluate.judge.breaker import REACTIONS, Breaker, Permit, pause
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, QUESTIONS, CosineThresholds, Vector, answer, texts, unit
 from sidejudge.scoring.questions.question import NoAnswer, Question, Reply
@@ -70,6 +71,11 @@ class Embedder:
         self._working: asyncio.Task[None] | None = None
         self._dimensions: int | None = None
         """Of the latest vectors that the model made. Kept ones of another number are of another model of its name."""
+
+    @property
+    def outage(self) -> EmbeddingError | None:
+        """As ``Retrying.outage``. A model in this process has none: one that cannot be loaded is a fault of its own."""
+        return self._model.outage if isinstance(self._model, Retrying) else None
 
     async def start(self) -> None:
         """Load the model now. Raises ``EmbeddingError``."""
@@ -138,6 +144,14 @@ class Embedder:
         return hashlib.sha256(f"{self._name}\0{text}".encode()).hexdigest()
 
     async def _anew(self, texts: Sequence[str]) -> Vectors:
+        size, made = self._model.batch_size if isinstance(self._model, Retrying) else len(texts), Vectors()
+        for start in range(0, len(texts), size):  # what an endpoint has answered is kept, though it is out for the rest
+            made |= await self._batch(texts[start : start + size])
+        return made
+
+    async def _batch(self, texts: Sequence[str]) -> Vectors:
+        if (out := self.outage) is not None:
+            raise out
         began, failed = time.monotonic(), True
         try:
             given = await self._model.embed(texts)
@@ -192,9 +206,9 @@ class EmbeddingBackend:
         self._reported: EmbeddingError | None = None
 
     @property
-    def out(self) -> EmbeddingError | None:
-        """Why the model cannot be asked until somebody acts, such as a key that is refused; None where it can."""
-        return self._reported if self._reported is not None and self._reported.lasting else None
+    def outage(self) -> EmbeddingError | None:
+        """Why the endpoint cannot be asked now; None where it can. What it has answered before is known meanwhile."""
+        return self._embedder.outage
 
     async def start(self) -> None:
         """Load the model now rather than with the first case. Raises ``EmbeddingError``."""
@@ -217,12 +231,14 @@ class EmbeddingBackend:
         needed = [text for each in wanted.values() if not isinstance(each, NoAnswer) for text in each]
         try:
             vectors = await self._embedder.vectors(list(dict.fromkeys(needed))) if needed else {}
-            if needed:
+            if needed and self.outage is None:
                 self._works()
             return await asyncio.to_thread(lambda: {each: answer(each, vectors, self.thresholds) for each in wanted})
         except EmbeddingError as error:
             self._report(error)
-            failed = NoAnswer(Reason("{error}", error=quoted(str(error))), failed=True)
+            why = Reason("{error}", error=quoted(str(error)))
+            out = Reason("{outage}: {why}", outage=own(EMBEDDINGS_OUT), why=why)
+            failed = NoAnswer(out if error.outage else why, failed=True)
         except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may quote a trace
             log.error("could not embed", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
             failed = NoAnswer(Reason("embedding error: {kind}", kind=own(type(error).__name__)), failed=True)
@@ -239,11 +255,14 @@ class EmbeddingBackend:
     def _report(self, error: EmbeddingError) -> None:
         """Log a failure once, and an outage again where the model worked in between."""
         if self._reported is None or self._reported.logged != error.logged:
-            log.error("could not embed", extra={"cause": error.logged, "remedy": error.remedy})
+            event = "embeddings are unreachable; traces that need them wait" if error.outage else "could not embed"
+            log.error(event, extra={"cause": error.logged, "remedy": error.remedy})
         self._reported = error
 
     def _works(self) -> None:
         if self._reported is not None and not self._reported.of_texts:
+            if self._reported.outage:
+                log.info("embeddings answer again")
             self._reported = None
 
 
@@ -256,20 +275,23 @@ def embedding_backend(
     observer: EmbeddingMetrics | None = None,
 ) -> EmbeddingBackend:
     """A backend for the configured model; ``library`` serves a remote model, ``storage`` keeps vectors."""
-    model = embedding_model(section, library)
+    model = embedding_model(section, library, clock=lambda: clock_ns() / 1e9)
     embedder = Embedder(
         model, storage, entries=section.cache_entries, clock_ns=clock_ns, observer=observer, address=section.api_base
     )
     return EmbeddingBackend(embedder, section.cosines)
 
 
-def embedding_model(section: EmbeddingSection, library: LiteLLM) -> EmbeddingModel:
+def embedding_model(
+    section: EmbeddingSection, library: LiteLLM, *, clock: Callable[[], float] = time.time
+) -> EmbeddingModel:
     """The model alone, in this process or at its endpoint."""
     if not section.remote:
         return LocalModel(section.model, device=section.device, batch_size=section.batch_size)
     key = section.api_key.get_secret_value() if section.api_key is not None else None
     return Retrying(
-        RemoteModel(section.model, library, api_base=section.api_base, api_key=key, batch_size=section.batch_size)
+        RemoteModel(section.model, library, api_base=section.api_base, api_key=key, batch_size=section.batch_size),
+        clock=clock,
     )
 
 
@@ -295,15 +317,36 @@ async def try_embedding(section: EmbeddingSection) -> int:
 
 
 class Retrying:
-    """A remote model with the retries of a judge (``monitor.evaluate.judge.breaker``).
+    """A remote model with the retries, the waits and the circuit of a judge (``monitor.evaluate.judge.breaker``).
 
-    A failure that stays is an ``EmbeddingError``.
+    Where texts fail again and again, one of our own shows at the same time whether the endpoint is out: then nothing is
+    sent until it answers such a text again. Else the texts are at fault. A failure that stays is an ``EmbeddingError``.
     """
 
-    def __init__(self, model: RemoteModel, *, jitter: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self, model: RemoteModel, *, jitter: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
         self.name: Final = model.name
+        self.batch_size: Final = model.batch_size
         self._model = model
-        self._jitter = jitter
+        self._jitter, self._clock = jitter, clock
+        self._circuit = Breaker(clock(), model=model.name, consecutive=1)
+        self._cause = ProviderError(ProviderErrorKind.UNREACHABLE)
+        self._trial: asyncio.Task[None] | None = None
+
+    @property
+    def outage(self) -> EmbeddingError | None:
+        """Why no vectors can be had now; None where they can. Once it is time the endpoint is tried, which this starts.
+
+        So no case has to be tried, and none waits behind a trial that hangs.
+        """
+        permit = self._circuit.permit(self._clock())
+        if permit is not None and not permit.probe:
+            return None
+        if permit is not None:
+            self._trial = asyncio.create_task(self._try(permit))
+        return self._named(self._cause, outage=True)
 
     async def start(self) -> None:
         """Load what is needed to ask. Raises ``EmbeddingError``."""
@@ -314,35 +357,68 @@ class Retrying:
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each text. Raises ``EmbeddingError``."""
-        for attempt in range(RETRIES + 1):
+        for attempt in range(ATTEMPTS * (RETRIES + 1)):
             try:
                 return await self._model.embed(texts)
             except ProviderError as error:
-                wait_s = pause(attempt, error.retry_after_s, self._jitter())
-                if not REACTIONS[error.kind].retry or wait_s is None or attempt == RETRIES:
-                    raise self._named(await self._blamed(error)) from None
-                await asyncio.sleep(wait_s)
-        raise AssertionError("a loop of at least one attempt")
+                wait_s = await self._wait_s(attempt, error)
+            await asyncio.sleep(wait_s)
+        raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:
-        """Closes nothing: the model belongs to its creator."""
+        """Ends a trial under way. The model belongs to its creator."""
+        if self._trial is not None:
+            self._trial.cancel()
+            await asyncio.gather(self._trial, return_exceptions=True)
         await self._model.close()
 
-    async def _blamed(self, error: ProviderError) -> ProviderError:
-        """The error of these texts, or that of a text of our own where the key or the model is wrong.
-
-        A firewall in between answers 403 and 404 to contents, too.
-        """
-        if error.status not in OF_CONTENTS:
-            return error
+    async def _wait_s(self, attempt: int, error: ProviderError) -> float:
+        """Seconds before the texts are sent again. Raises ``EmbeddingError`` where that is useless."""
+        kind, reaction = error.kind, REACTIONS[error.kind]
+        wait_s = pause(attempt % (RETRIES + 1), error.retry_after_s, self._jitter())
+        hung, refused = kind is ProviderErrorKind.TIMEOUT, error.status in OF_CONTENTS
+        if reaction.retry and wait_s is not None and not hung and (attempt + 1) % (RETRIES + 1):
+            return wait_s
+        if kind in _OF_TEXTS:
+            raise self._named(error, of_texts=True)
+        if wait_s is None or kind is ProviderErrorKind.RATE_LIMITED or not (reaction.retry or refused):
+            raise self._stopped(error)
         try:
             await self._model.embed([_TEXT])
         except ProviderError as own_error:
-            return own_error
-        return ProviderError(ProviderErrorKind.CONTENT_REFUSED, error.message, status=error.status)
+            raise self._stopped(own_error) from None
+        if refused:  # a firewall in between answers 403 and 404 to contents, too
+            kind = ProviderErrorKind.CONTENT_REFUSED
+            raise self._named(ProviderError(kind, error.message, status=error.status), of_texts=True)
+        rounds = ATTEMPTS if reaction.outage and not hung else 1
+        if attempt + 1 >= rounds * (RETRIES + 1):
+            raise self._named(error, of_texts=True)
+        return wait_s
 
-    def _named(self, error: ProviderError) -> EmbeddingError:
-        of_texts, lasting = error.kind in _OF_TEXTS, REACTIONS[error.kind].breaker == "trips"
+    def _stopped(self, error: ProviderError) -> EmbeddingError:
+        """Send nothing for a while."""
+        if (permit := self._circuit.permit(self._clock())) is not None:
+            self._fail(permit, error)
+        out = self._circuit.state(self._clock()).circuit != "closed"  # a refusal of what the text says is no outage
+        return self._named(error, outage=out, of_texts=not out)
+
+    def _fail(self, permit: Permit, error: ProviderError) -> None:
+        self._cause = error
+        self._circuit.failed(permit, error, self._clock())
+
+    async def _try(self, permit: Permit) -> None:
+        try:
+            await self._model.embed([_TEXT])
+        except ProviderError as error:
+            self._fail(permit, error)
+        except BaseException:
+            self._circuit.abandoned(permit)
+            raise
+        else:
+            self._circuit.succeeded(permit, self._clock())
+
+    def _named(self, error: ProviderError, *, of_texts: bool = False, outage: bool = False) -> EmbeddingError:
+        lasting = REACTIONS[error.kind].breaker == "trips"
         what = f"embeddings of {self.name}"
         logged = f"{what}: {error if lasting else error.cause}"
-        return EmbeddingError(f"{what}: {error}", of_texts=of_texts, logged=logged, lasting=lasting)
+        return EmbeddingError(f"{what}: {error}", of_texts=of_texts, logged=logged, outage=outage, lasting=lasting)

@@ -2,8 +2,8 @@
 
 A bounded number of jobs run at a time, as tasks of the event loop, each with its case in memory; the others wait as ids
 (``DeferredTraces``). While the judge is unreachable only the traces that need it wait. When it is back, the oldest one
-is judged alone; once that is answered the others follow. How traces were drawn that wait is remembered
-(``JudgedShares``).
+is judged alone; once that is answered the others follow. Traces that need embeddings while their endpoint is out wait
+likewise, in a line of their own. How traces were drawn that wait is remembered (``JudgedShares``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,15 @@ from sidejudge.scoring.questions.question import NoAnswer
 from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.trace.time_units import DAY_NS
 
-from .backends import ATTEMPTS, OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
+from .backends import (
+    ATTEMPTS,
+    OUTAGE,
+    OVER_BUDGET,
+    EmbeddingsOutError,
+    JudgeAccount,
+    JudgeBackendProtocol,
+    PostponedError,
+)
 from .evaluator import JudgementsByMetric
 from .result import EvaluationJob, TraceResult, fail
 from .stages import EvaluationStages
@@ -40,7 +48,7 @@ _NOT_DRAWN: Final = NoAnswer(Reason("the judge's budget did not reach for it"))
 class _GivenUp:
     """A trace beyond the bounds of the deferred traces, and the reply that replaces the judge's.
 
-    ``of_outage``: it waited for a judge that was unreachable; whichever judge is reachable after all is asked.
+    ``of_outage``: it waited for somebody who was unreachable; whichever judge is reachable after all is asked.
     """
 
     closing: Closing
@@ -51,7 +59,10 @@ class _GivenUp:
 
 @dataclass(slots=True, kw_only=True)
 class _Running:
-    """A job that runs. ``resumed``: it was deferred before. ``requested``: the judge was asked."""
+    """A job that runs. ``resumed``: it was deferred before. ``requested``: the judge was asked.
+
+    ``line``: where it waits if it must be started again.
+    """
 
     job: EvaluationJob
     place: DeferredPlace
@@ -59,6 +70,7 @@ class _Running:
     given_up: _GivenUp | None = None
     requested: bool = False
     account: JudgeAccount
+    line: DeferredTraces
 
 
 _KEPT_NS: Final = 30 * DAY_NS
@@ -123,6 +135,9 @@ class JudgeQueue:
 
     stages: EvaluationStages
     deferred: DeferredTraces
+    """Traces that wait for the judge, or for room."""
+    without_vectors: DeferredTraces
+    """Traces that wait for embeddings. A trace is in one of the two."""
     clock_ns: Callable[[], int]
     capacity: int
     waits: Callable[[str], None] = lambda _service: None
@@ -145,12 +160,19 @@ class JudgeQueue:
 
     @property
     def waiting(self) -> int:
-        """Traces that wait until the judge can be asked."""
-        return len(self.deferred) + len(self._given_up)
+        """Traces that wait until the judge, or embeddings, can be asked."""
+        return len(self.deferred) + len(self.without_vectors) + len(self._given_up)
 
     def knows(self, trace_id: bytes) -> bool:
         """Whether this trace is here and has not ended."""
-        return trace_id in self.deferred or self.holds(trace_id)
+        return any(trace_id in line for line in self._lines) or self.holds(trace_id)
+
+    def renew(self, closing: Closing) -> bool:
+        """Whether this trace waits: then it is judged once, with the spans that came late."""
+        line = next((line for line in self._lines if closing.trace_id in line), None)
+        if line is not None:
+            line.renew(closing)
+        return line is not None
 
     def holds(self, trace_id: bytes) -> bool:
         """Whether this trace is being judged: a revision of it has to wait until that result is committed."""
@@ -172,13 +194,15 @@ class JudgeQueue:
 
     async def resume(self) -> None:
         """Start deferred traces within the capacity, oldest first, and give up those beyond the bounds."""
-        for place, closing in self.deferred.overdue(self.clock_ns()):
-            outage = self._outage or self._unreachable
-            why = outage or "more waits for it than it can answer"
-            instead = NoAnswer(
-                Reason("{outage}: it could not be asked in time: {why}", outage=own(OUTAGE), why=why), failed=True
-            )
-            self._given_up.append(_GivenUp(closing, place, instead, of_outage=bool(outage)))
+        for line in self._lines:
+            for place, closing in line.overdue(self.clock_ns()):
+                outage = self._outage or self._unreachable
+                why = outage or "more waits for it than it can answer"
+                instead = NoAnswer(
+                    Reason("{outage}: it could not be asked in time: {why}", outage=own(OUTAGE), why=why), failed=True
+                )
+                of_outage = bool(outage) or line is self.without_vectors
+                self._given_up.append(_GivenUp(closing, place, instead, of_outage=of_outage))
         while self._given_up and self.under_way < self.capacity and self._fits(self._given_up[0].closing):
             given_up = self._given_up.popleft()
             try:
@@ -186,12 +210,12 @@ class JudgeQueue:
             except BaseException:
                 self._given_up.appendleft(given_up)
                 raise
-        while (oldest := self.deferred.oldest) and self.under_way < self._capacity_now and self._fits(oldest):
-            place, closing = self.deferred.next()
+        while (next_line := self._next_line()) is not None:
+            place, closing = next_line.next()
             try:
                 await self._open(closing, place, None)
             except BaseException:
-                self.deferred.park(closing, place)
+                next_line.park(closing, place)
                 raise
 
     async def close(self) -> None:
@@ -215,6 +239,22 @@ class JudgeQueue:
         return self._judge.outage if self._judge is not None else None
 
     @property
+    def _lines(self) -> tuple[DeferredTraces, DeferredTraces]:
+        return self.deferred, self.without_vectors
+
+    def _next_line(self) -> DeferredTraces | None:
+        """The line whose oldest trace is to be started now; None where none is."""
+        others = self.stages.evaluator.others
+        out = others is not None and others.embedding is not None and others.embedding.outage is not None
+        at_most = (self._capacity_now, 0 if out else self.capacity)
+        ready = [
+            line
+            for line, most in zip(self._lines, at_most, strict=True)
+            if (oldest := line.oldest) is not None and self.under_way < most and self._fits(oldest)
+        ]
+        return min(ready, key=lambda line: line.oldest_ns or 0, default=None)
+
+    @property
     def _capacity_now(self) -> int:
         if self._outage is not None:
             return 0
@@ -233,7 +273,10 @@ class JudgeQueue:
     def _begin(
         self, job: EvaluationJob, place: DeferredPlace, *, resumed: bool = False, given_up: _GivenUp | None = None
     ) -> None:
-        running = _Running(job=job, place=place, resumed=resumed, given_up=given_up, account=JudgeAccount(job.priority))
+        running = _Running(
+            job=job, place=place, resumed=resumed, given_up=given_up, line=self.deferred,
+            account=JudgeAccount(job.priority, waits=given_up is None),
+        )  # fmt: skip
         self._decoded[job.trace_id] = job.closing.decoded
         self._under_way[job.trace_id] = asyncio.create_task(self._run(running))
 
@@ -243,7 +286,7 @@ class JudgeQueue:
             if await self._ask(running):
                 self.results[job.trace_id] = await asyncio.to_thread(self.stages.end, job, self.clock_ns())
             else:
-                self.deferred.park(job.closing, running.place)
+                running.line.park(job.closing, running.place)
         except Exception as error:  # noqa: BLE001  # whatever fails is one trace, not the queue
             log.warning("a verdict could not be reached; its trace waits", extra={"cause": str(error)})
             self.deferred.park(job.closing, running.place)
@@ -257,8 +300,9 @@ class JudgeQueue:
         try:
             if evaluation is not None:
                 await self.stages.evaluator.finish(evaluation, partial(self._admit, running), running.account)
-        except PostponedError:
+        except PostponedError as error:
             running.place = replace(running.place, judgements=evaluation.judgements if evaluation is not None else {})
+            running.line = self.without_vectors if isinstance(error, EmbeddingsOutError) else self.deferred
             return False
         except Exception as error:  # noqa: BLE001  # a bug costs one trace its verdict and must not end the monitor
             fail(running.job, error)

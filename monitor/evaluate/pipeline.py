@@ -122,9 +122,9 @@ class Pipeline:
                 gone = self.interrupted.too_often(closing)
                 batch[closing.trace_id] = replace(closing, give_up=EndReason.CRASHED) if gone else closing
                 break
-            if closing.trace_id in self.judge_queue.deferred:
-                self.judge_queue.deferred.renew(closing)
-            elif self.judge_queue.holds(closing.trace_id):
+            if self.judge_queue.renew(closing):
+                continue
+            if self.judge_queue.holds(closing.trace_id):
                 held.append(closing)
             else:
                 batch[closing.trace_id] = closing

@@ -196,9 +196,12 @@ class Reevaluation:
         still_owed: Callable[[bytes], bool], hash_key: bytes, clock_ns: Callable[[], int], max_wait_ns: int,
     ) -> None:  # fmt: skip
         own = replace(live.stages, archive=self, sampler=self, conversations=None)
-        waiting = DeferredTraces(max_waiting=MOST_HELD, max_wait_ns=max_wait_ns)
+        waiting, vectorless = (DeferredTraces(max_waiting=MOST_HELD, max_wait_ns=max_wait_ns) for _ in range(2))
         self._pipeline = Pipeline(
-            stages=own, judge_queue=JudgeQueue(stages=own, deferred=waiting, clock_ns=clock_ns, capacity=1),
+            stages=own,
+            judge_queue=JudgeQueue(
+                stages=own, deferred=waiting, without_vectors=vectorless, clock_ns=clock_ns, capacity=1
+            ),
             commit=one_by_one(self._commit),
             clock_ns=clock_ns,
         )  # fmt: skip

@@ -76,11 +76,15 @@ def conversations(config: Config) -> SessionTurns | None:
 
 def judge_queue(config: Config, stages: EvaluationStages, clock_ns: Callable[[], int], store: Store) -> JudgeQueue:
     """The stages that wait for an answer: as many at once as the judge takes."""
-    judge = config.evaluators.judge
+    judge, embedding = config.evaluators.judge, config.evaluators.embedding
     return JudgeQueue(
         stages=stages,
         deferred=DeferredTraces(
             max_waiting=judge.max_waiting if judge else BATCH, max_wait_ns=judge.max_wait.ns if judge else 10**9
+        ),
+        without_vectors=DeferredTraces(
+            max_waiting=embedding.max_waiting if embedding else BATCH,
+            max_wait_ns=embedding.max_wait.ns if embedding else 10**9,
         ),
         clock_ns=clock_ns,
         capacity=judge.concurrency if judge else BATCH,

@@ -408,7 +408,8 @@ class MonitorParts(ABC):
 
     def _waiting(self) -> int:
         """Closed traces that are not judged yet."""
-        return len(self.pipeline.waiting) + len(self.pipeline.judge_queue.deferred)
+        queue = self.pipeline.judge_queue
+        return len(self.pipeline.waiting) + len(queue.deferred) + len(queue.without_vectors)
 
     async def _count_event(self, event: AlertEvent) -> None:
         self.exporter.alert_reported(event.condition, event.transition.value)

@@ -315,11 +315,13 @@ class MonitorQueries:
         late, fleet, prompts = self._late_references(), self._fleet(), self.prompts()
         forwarding, peers, sessions = self._parts.listeners.forwarding(), self._parts.peers, self._parts.sessions
         kept = forwarding.buffer if forwarding is not None else None
+        embedding, vectorless = self._parts.backends.embedding, self._parts.pipeline.judge_queue.without_vectors
         queues: dict[str, QueueSize | None] = {
             "assembly": QueueSize.since(self._parts.assembler.open_traces, self._parts.assembler.oldest_ns),
             "judging": self._judging(),
             "joining": QueueSize(items=peers.joining.waiting) if peers else None,
             "judge": QueueSize(items=judge.waiting, oldest_s=judge.oldest_s) if judge else None,
+            "embeddings": QueueSize.since(len(vectorless), vectorless.oldest_ns) if embedding else None,
             "pull": QueueSize(items=pull.pending) if pull else None,
             "belated": QueueSize(items=late.waiting, oldest_s=late.oldest_s) if late else None,
             "sessions": QueueSize.since(sessions.open_sessions, sessions.oldest_ns) if sessions else None,

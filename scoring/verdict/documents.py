@@ -188,7 +188,7 @@ class TraceDocument(TypedDict, total=False):
     damaged_chunks: Annotated[int, "parts that could not be read"]
     left_out: Annotated[int, "spans beyond the limits of a trace"]
     waiting_chunks: int
-    waits_for: Annotated[str, "`judge` while it waits for one"]
+    waits_for: Annotated[str, "`judge` while it waits for one, `embeddings` while it waits for these"]
     content_captured: bool
     capture_switch: Annotated[str | None, "what would have its contents captured"]
     answered: bool

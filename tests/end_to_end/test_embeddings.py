@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.fakes.openai import Provider, embeds, error, unauthorised
+from tests.fakes.openai import Provider, body, embeds, error, page, resets, too_many, unauthorised
 from tests.forked import sidejudge
 from tests.needs import LITELLM, SENTENCE_TRANSFORMERS
+from tests.otlp_requests import HIGH, S, request, span, trace
 
 TRANSLATION = {
     "case_id": "translation",
@@ -206,3 +211,119 @@ def test_an_endpoint_that_refuses_the_key_in_the_middle_of_a_run_costs_no_verdic
         assert score(tmp_path, remote, *cases, rubric="benchmarks", goes_on=True).returncode == 0
         assert [verdict["case_id"] for verdict in verdicts(tmp_path)] == [case["case_id"] for case in cases]
         assert "sk-secret-1" not in done.stdout + done.stderr + (tmp_path / "v.jsonl").read_text()
+
+
+def some_cases(count: int) -> list[dict]:
+    """Cases with texts of their own, so that nothing is answered from the cache."""
+    stated = [(f"c{number}", f"Kunde {number}.", f"ग्राहक {number}.") for number in range(count)]
+    return [
+        {**ANSWER, "case_id": c, "model_output": output, "expected_outcome": wanted} for c, output, wanted in stated
+    ]
+
+
+def half(seen):
+    """An answer with vectors for half of the texts."""
+    act = embeds(meaning_of)(seen)
+    body = json.loads(act.body)
+    return replace(act, body=json.dumps({**body, "data": body["data"][: len(body["data"]) // 2]}).encode())
+
+
+@LITELLM.mark
+@pytest.mark.parametrize(
+    "outage",
+    [[page(503)] * 5, [body(b"<html>maintenance</html>")] * 5, [half] * 5,
+     [too_many("1"), embeds(meaning_of), resets(), embeds(meaning_of)] * 2],
+    ids=["overloaded", "a page of a proxy", "half", "in turns"],
+)  # fmt: skip
+def test_an_outage_that_passes_costs_no_case_a_value(tmp_path, outage):
+    cases = some_cases(12)
+    with Provider(embeds(meaning_of)) as provider:
+        remote = {**REMOTE, "api_base": provider.url, "batch_size": 4}
+        assert score(tmp_path, remote, *cases, rubric="benchmarks").returncode == 0
+        expected = [{**each, "created_at": ""} for each in verdicts(tmp_path)]
+        provider.will(embeds(meaning_of), *outage)
+        done = score(tmp_path, remote, *cases, rubric="benchmarks")
+        assert done.returncode == 0, done.stderr
+        assert not provider.next
+        assert [{**each, "created_at": ""} for each in verdicts(tmp_path)] == expected
+
+
+@LITELLM.mark
+def test_an_outage_that_lasts_ends_the_run_which_goes_on_from_there(tmp_path):
+    cases = some_cases(30)
+    with Provider(page(503)) as provider:
+        provider.will(*[embeds(meaning_of)] * 3)
+        remote = {**REMOTE, "api_base": provider.url, "max_wait": "1s"}
+        done = score(tmp_path, remote, *cases, rubric="benchmarks", goes_on=True)
+        assert done.returncode == 2
+        assert f"error: evaluators.embedding: embeddings of {REMOTE['model']}: overloaded" in done.stderr
+        assert not any("embeddings unavailable" in json.dumps(verdict) for verdict in verdicts(tmp_path))
+        provider.standing = embeds(meaning_of)
+        assert score(tmp_path, remote, *cases, rubric="benchmarks", goes_on=True).returncode == 0
+        assert [verdict["case_id"] for verdict in verdicts(tmp_path)] == [case["case_id"] for case in cases]
+
+
+def spoken(number: int, name: str = "step") -> bytes:
+    stated = {
+        "langfuse.observation.input": f"Refund {number}?", "langfuse.observation.output": f"Kunde Erstattung {number}.",
+        "langfuse.trace.metadata.expected_outcome": f"ग्राहक रिफंड {number}.",
+    }  # fmt: skip
+    root = S(trace_id=trace(number, HIGH), span_id=span(1), name=name, attributes=stated)
+    looked_up = {"langfuse.observation.type": "tool", "langfuse.observation.output": "paid"}
+    tool = S(trace_id=trace(number, HIGH), span_id=span(2), parent_id=span(1), name="look_up", attributes=looked_up)
+    return request([root, tool])
+
+
+def asking(provider: Provider, **embedding) -> dict:
+    return {
+        "routes": [
+            {"match": {"name": "plain"}, "rubrics": ["workflow"], "scenario": "any"}, {"rubrics": ["benchmarks"]},
+        ],
+        "scenarios": {"any": {"tools_should_exclude": ["delete"]}},
+        "evaluators": {"embedding": {**REMOTE, "api_base": provider.url, **embedding}},
+    }  # fmt: skip
+
+
+def waiting(monitor) -> int:
+    found = monitor.http.get(monitor.api + "/metrics").text
+    return int(float(re.search(r'^sidejudge_queue_items\{queue="embeddings"\} (\S+)$', found, re.MULTILINE)[1]))
+
+
+@LITELLM.mark
+def test_what_needs_embeddings_waits_for_them_over_a_restart_and_nothing_else_does(serving):
+    with Provider(page(503)) as provider:
+        monitor = serving(**asking(provider))
+        for number in range(6):
+            monitor.post(spoken(number))
+        monitor.until(lambda: waiting(monitor) == 6, "not everything waits")
+        monitor.post(spoken(6, "plain"))
+        monitor.until(lambda: monitor.outcomes()["ended"]["scored"] == 1, "what needs no embeddings waited")
+        assert monitor.get(f"/v1/traces/{trace(5).hex()}")["waits_for"] == "embeddings"
+        monitor.stop(signal.SIGKILL)
+        monitor.start()
+        monitor.until(lambda: waiting(monitor) == 6, "not everything waits after the restart")
+        provider.standing = embeds(meaning_of)
+        outcomes = monitor.settled(6)  # this process has seen no more
+        assert waiting(monitor) == 0, outcomes
+        found = monitor.verdicts()
+        assert Counter(each["trace_id"] for each in found) == {trace(number).hex(): 1 for number in range(7)}
+        answered = {s["status"] for v in found for s in v["scores"] if s["metric"] == "answer_relevancy"}
+        assert answered == {"scored"}
+        logged = [line["event"] for line in monitor.logged() if line.get("logger") == "sidejudge.embedding"]
+        assert logged == ["embeddings are unreachable; traces that need them wait"] * 2 + ["embeddings answer again"]
+
+
+@LITELLM.mark
+def test_what_is_too_much_to_wait_is_judged_without_embeddings_and_says_so(serving):
+    with Provider(unauthorised()) as provider:
+        monitor = serving(**asking(provider, max_waiting=2))
+        for number in range(5):
+            monitor.post(spoken(number))
+        monitor.until(lambda: len(monitor.verdicts()) == 3, "what is too much still waits")
+        given_up = [s for v in monitor.verdicts() for s in v["scores"] if s["metric"] == "answer_relevancy"]
+        assert {(each["status"], each["reason"].partition(": ")[0]) for each in given_up} == {
+            ("error", "embeddings unavailable")
+        }
+        assert all("authentication failed" in each["reason"] for each in given_up)
+        assert waiting(monitor) == 2
+        assert "sk-secret-1" not in json.dumps(monitor.verdicts()) + json.dumps(monitor.logged())

@@ -143,6 +143,8 @@ def hangs() -> Behaviour:
 
 def resets(after: int = 0) -> Behaviour:
     """Breaks the connection: before it says anything, or so many bytes into an answer."""
+    if not after:
+        return lambda _: Act(reset_after=0)
     return lambda seen: Act(body=json.dumps(completion(seen, {"content": "x" * 500})).encode(), reset_after=after)
 
 

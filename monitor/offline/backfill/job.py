@@ -228,6 +228,9 @@ class LentEmbedding:
     While an answer is waited for, ``look`` is called; it raises ``ElsewhereError`` where none will come.
     """
 
+    outage: Final = None
+    """Models of our own are lost or work; an endpoint is never lent."""
+
     def __init__(self, models: Backend, look: Callable[[], None]) -> None:
         self._models, self._look = models, look
         self.lost: ElsewhereError | None = None

@@ -14,7 +14,15 @@ from functools import partial
 from typing import Final, TypeVar
 
 from sidejudge.integrations.embed import EmbeddingError
-from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
+from sidejudge.monitor.evaluate.backends import (
+    OUTAGE,
+    OVER_BUDGET,
+    EmbeddingBackendProtocol,
+    EmbeddingsOutError,
+    JudgeAccount,
+    JudgeBackendProtocol,
+    PostponedError,
+)
 from sidejudge.monitor.evaluate.evaluator import Evaluation, Evaluator, JudgementsByMetric
 from sidejudge.monitor.offline.engine import ElsewhereError
 from sidejudge.scoring.case.case import Case
@@ -24,6 +32,7 @@ from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.verdict.verdict import Verdict
 
 from .case_lines import NumberedLine
+from .request import Waits
 from .tally import RecordedRemarks, ScoreTally
 from .verdict_file import VerdictOutput
 
@@ -39,8 +48,8 @@ GROUP_BYTES: Final = 256 * 1024
 class JudgedChunk:
     """The results of some lines: their verdicts as bytes, remarks to report, and the bytes read so far.
 
-    ``number`` is that of the last line. ``judge_out`` is why the judge could not be asked any more, and the lines from
-    there on were not judged.
+    ``number`` is that of the last line. ``out`` is why judge or embeddings could not be asked any more, and the lines
+    from there on were not judged.
     """
 
     verdicts: bytes
@@ -48,7 +57,7 @@ class JudgedChunk:
     tally: ScoreTally
     read: int
     number: int
-    judge_out: str | None = None
+    out: JudgeOutError | EmbeddingError | None = None
 
 
 @dataclass(slots=True)
@@ -81,7 +90,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LOOK_S = 0.25
-"""How often it is looked whether the judge is back."""
+"""How often it is looked whether judge or embeddings are back."""
 LASTING = ("authentication failed", "model not found", "credit exhausted", "litellm is not installed")
 """Outages that end only when somebody acts."""
 _ATTEMPTS = 3
@@ -125,27 +134,32 @@ def _next(items: Iterator[T]) -> tuple[T] | None:
 
 
 async def finish(
-    evaluator: Evaluator, begin: Callable[[], Evaluation], *, max_wait_s: float, run: int | None = None
+    evaluator: Evaluator, begin: Callable[[], Evaluation], waits: Waits, *, run: int | None = None
 ) -> Evaluation:
-    """An evaluation at which nothing is open. While the judge is unreachable it waits, at most ``max_wait_s``.
+    """An evaluation at which nothing is open. While judge or embeddings are unreachable it waits, as ``waits`` has it.
 
     ``run`` is that of ``JudgeAccount``.
 
-    Raises ``JudgeOutError`` when the outage lasts, or the budget is spent.
+    Raises ``JudgeOutError`` or ``EmbeddingError`` when the outage lasts, the first also where the budget is spent.
     """
     judge = evaluator.others.judge if evaluator.others is not None else None
-    waits_until = time.monotonic() + max_wait_s
+    embedding = evaluator.others.embedding if evaluator.others is not None else None
+    began = time.monotonic()
+    waits_until = began + waits.judge_s
     attempt = 0
     judgements: JudgementsByMetric = {}
-    account = JudgeAccount(run=run)
+    account = JudgeAccount(run=run, waits=True)
     while True:
         evaluation = await asyncio.to_thread(begin)
         evaluation.resume(judgements)
         try:
             await evaluator.finish(evaluation, lambda: _admitted(judge), account)
-        except PostponedError:
+        except PostponedError as error:
             judgements = evaluation.judgements
-            await _until_back(judge, waits_until)
+            if isinstance(error, EmbeddingsOutError):
+                await _until_answering(embedding, began + waits.embedding_s)
+            else:
+                await _until_back(judge, waits_until)
             continue
         over_budget = next((why for why in evaluation.failures if why.startswith(OVER_BUDGET)), None)
         if over_budget is not None:
@@ -160,13 +174,13 @@ async def finish(
 
 
 async def reached(
-    evaluator: Evaluator, case: Case, names: Sequence[str], *, max_wait_s: float, run: int | None = None
+    evaluator: Evaluator, case: Case, names: Sequence[str], waits: Waits, *, run: int | None = None
 ) -> tuple[Verdict, ...]:
-    """The verdicts of a case for which somebody has to be waited for. Raises ``JudgeOutError`` as ``finish``."""
+    """The verdicts of a case for which somebody has to be waited for. Raises as ``finish``."""
     try:
-        evaluation = await finish(evaluator, partial(evaluator.open, case, names), max_wait_s=max_wait_s, run=run)
+        evaluation = await finish(evaluator, partial(evaluator.open, case, names), waits, run=run)
         return await asyncio.to_thread(evaluation.verdicts, created_at=iso_time(time.time_ns()))
-    except (JudgeOutError, ElsewhereError):
+    except (JudgeOutError, EmbeddingError, ElsewhereError):
         raise
     except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
         return evaluator.failed(case, names, error, created_at=iso_time(time.time_ns()))
@@ -182,4 +196,11 @@ async def _until_back(judge: JudgeBackendProtocol | None, until: float) -> None:
     while judge is not None and (why := judge.outage) is not None:
         if why.startswith(LASTING) or time.monotonic() >= until:
             raise JudgeOutError(judge.outage_cause or why)
+        await asyncio.sleep(LOOK_S)
+
+
+async def _until_answering(embedding: EmbeddingBackendProtocol | None, until: float) -> None:
+    while embedding is not None and (out := embedding.outage) is not None:
+        if out.lasting or time.monotonic() >= until:
+            raise out
         await asyncio.sleep(LOOK_S)

@@ -16,6 +16,7 @@ from importlib import import_module
 from itertools import cycle
 from typing import Any, Final
 
+from sidejudge.integrations.embed import EmbeddingError
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.evaluators import EmbeddingSection, Priority
 from sidejudge.monitor.evaluate.backends import JudgeAccount, plain
@@ -93,8 +94,14 @@ class EmbeddingActor:
         """Load the model. Raises ``EmbeddingError``."""
         await self._embedding.start()
 
-    async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
-        return await self._embedding.answer(case, questions)
+    async def answer(
+        self, case: Case, questions: Sequence[Question]
+    ) -> tuple[Mapping[Question, Reply], EmbeddingError | None]:
+        """The replies, and why the endpoint cannot be asked any more."""
+        return await self._embedding.answer(case, questions), self._embedding.outage
+
+    async def outage(self) -> EmbeddingError | None:
+        return self._embedding.outage
 
 
 def actors_of(request: ScoreRequest, settings: Config) -> tuple[Actors, list[Any]]:
@@ -225,13 +232,27 @@ class RemoteEmbedding:
     def __init__(self, numbers: Iterable[int]) -> None:
         self._names = cycle([f"embedding-{number}" for number in numbers])
         self._actors: dict[str, Any] = {}
+        self._outage: EmbeddingError | None = None
+        self._looked_s = 0.0
+
+    @property
+    def outage(self) -> EmbeddingError | None:
+        """As of the last answer; while it lasts, as of the last look. Only an endpoint has one, and that one actor."""
+        if self._outage is not None and time.monotonic() - self._looked_s >= LOOK_S:
+            try:
+                self._outage = ray.get(next(iter(self._actors.values())).outage.remote())
+            except ray.exceptions.RayActorError:
+                raise _gone() from None
+            self._looked_s = time.monotonic()
+        return self._outage
 
     async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
         name = next(self._names)
         try:
             if name not in self._actors:
                 self._actors[name] = ray.get_actor(name)
-            found: Mapping[Question, Reply] = await self._actors[name].answer.remote(case, list(questions))
+            found: Mapping[Question, Reply]
+            found, self._outage = await self._actors[name].answer.remote(case, list(questions))
         except (ValueError, ray.exceptions.RayActorError):
             raise _gone() from None
         return found

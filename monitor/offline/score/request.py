@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config import Config, ConfigError, resolve
@@ -144,10 +144,20 @@ def run_backends(
     )  # fmt: skip
 
 
-def judge_wait_s(settings: Config) -> float:
-    """How long a judge that is out of reach is waited for; 0 without one."""
-    judge = settings.evaluators.judge
-    return judge.max_wait.seconds if judge is not None else 0.0
+class Waits(NamedTuple):
+    """How long a case waits for a judge, and for embeddings, that are out of reach, in s."""
+
+    judge_s: float = 0.0
+    embedding_s: float = 0.0
+
+
+def waits_of(settings: Config) -> Waits:
+    """How long a judge and embeddings that are out of reach are waited for; 0 without them."""
+    judge, embedding = settings.evaluators.judge, settings.evaluators.embedding
+    return Waits(
+        judge_s=judge.max_wait.seconds if judge is not None else 0.0,
+        embedding_s=embedding.max_wait.seconds if embedding is not None else 0.0,
+    )
 
 
 def fingerprint(settings: Config) -> str:

@@ -18,6 +18,7 @@ from typing import TypeAlias
 import orjson
 
 from sidejudge.integrations.cases.lines import CaseError, read_case_line
+from sidejudge.integrations.embed import EmbeddingError
 from sidejudge.integrations.jsonl import line as json_line
 from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config import Config
@@ -47,7 +48,7 @@ from .chunks import (
     reached,
 )
 from .judged_with import judged_with, stated_settings
-from .request import ScoreRequest, judge_wait_s
+from .request import ScoreRequest, waits_of
 from .resume import Wanted, digest_of
 from .tally import Expense, Gaps, RecordedRemarks, Remarks, ScoreTally
 from .verdict_file import VerdictOutput
@@ -129,8 +130,8 @@ class Batch:
             chunk.remarks.replay(self.remarks)
             self.tally.merge(chunk.tally)
             verdicts.append(chunk.verdicts)
-            if chunk.judge_out is not None:
-                raise JudgeOutError(chunk.judge_out)
+            if chunk.out is not None:
+                raise chunk.out
             progress(chunk.read, chunk.number)
         verdicts.all_walked()
         return self.tally
@@ -143,19 +144,13 @@ class Batch:
 
     async def _run_in_flight(self, source: Iterable[NumberedLine], verdicts: VerdictOutput, progress: Progress) -> None:
         """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
-        judge, max_wait_s = self._settings.evaluators.judge, judge_wait_s(self._settings)
+        judge, waits = self._settings.evaluators.judge, waits_of(self._settings)
         at_most, out_s = (judge.concurrency, judge.timeout.seconds) if judge is not None else (_IN_FLIGHT, 0.0)
 
-        embedding = self._backends.embedding
-
         async def judged(tasks: Sequence[_Task]) -> list[tuple[_Task, tuple[Verdict, ...]]]:
-            found = [
-                (task, await reached(self._evaluator, task.case, task.names, max_wait_s=max_wait_s, run=task.run))
-                for task in tasks
+            return [
+                (task, await reached(self._evaluator, task.case, task.names, waits, run=task.run)) for task in tasks
             ]
-            if embedding is not None and embedding.out is not None:
-                raise embedding.out
-            return found
 
         def done(line: NumberedLine, came: Sequence[tuple[_Task, tuple[Verdict, ...]]]) -> None:
             for task, found in came:
@@ -163,8 +158,8 @@ class Batch:
             progress(line.read, line.number)
 
         try:
-            if embedding is not None:
-                await embedding.start()  # a model that is not there costs no verdict
+            if self._backends.embedding is not None:
+                await self._backends.embedding.start()  # a model that is not there costs no verdict
             await in_order(source, lambda line: judged(self._tasks(line, verdicts)), done, at_most, out_s=out_s)
         finally:
             await self._backends.close()
@@ -295,16 +290,14 @@ class ChunkJudge:
         """Judge the lines of one chunk, at least one."""
         remarks, tally, verdicts = RecordedRemarks(), ScoreTally(gaps=Gaps(times=FewCounts(math.inf))), ChunkVerdicts()
         self._batch.remarks, self._batch.tally = remarks, tally
-        out = None
+        out: JudgeOutError | EmbeddingError | None = None
         try:
             self._batch.run(lines, verdicts, lambda _read, _number: None)
-        except JudgeOutError as error:  # what was paid for is kept
-            out = str(error)
+        except (JudgeOutError, EmbeddingError) as error:  # what was paid for is kept
+            out = error
         done = b"".join(verdicts.blocks)
         last = lines[-1]
-        return JudgedChunk(
-            verdicts=done, remarks=remarks, tally=tally, read=last.read, number=last.number, judge_out=out
-        )
+        return JudgedChunk(verdicts=done, remarks=remarks, tally=tally, read=last.read, number=last.number, out=out)
 
     @cached_property
     def _batch(self) -> Batch:
@@ -328,10 +321,10 @@ def actors(engine: Engine, request: ScoreRequest, settings: Config) -> Iterator[
     from .ray_backends import actors_of, end_judge  # noqa: PLC0415  # it imports Ray, an extra
 
     found, _held = actors_of(request, settings)
-    out: JudgeOutError | None = None
+    out: JudgeOutError | EmbeddingError | None = None
     try:
         yield replace(request, actors=found)
-    except JudgeOutError as error:
+    except (JudgeOutError, EmbeddingError) as error:
         out = error
     if section.judge is not None:
         end_judge(section.judge.timeout.seconds)

@@ -18,7 +18,7 @@ from sidejudge.monitor.evaluate.build import BY_WORDS, EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.offline.score.chunks import reached
 from sidejudge.monitor.offline.score.judged_with import JUDGED_WITH, judged_with, stated_settings
-from sidejudge.monitor.offline.score.request import judge_wait_s
+from sidejudge.monitor.offline.score.request import waits_of
 from sidejudge.monitor.offline.score.resume import case_digest
 from sidejudge.monitor.route.router import TASK_RUBRICS, Route, Router
 from sidejudge.scoring.case.case import Case
@@ -161,7 +161,7 @@ class RunJudge:
         if self._evaluator.others is None:
             now = iso_time(time.time_ns())
             return await asyncio.to_thread(self._evaluator.verdicts, case, names, created_at=now)
-        return await reached(self._evaluator, case, names, max_wait_s=judge_wait_s(self._settings))
+        return await reached(self._evaluator, case, names, waits_of(self._settings))
 
     def _route(self, case: Case) -> Route:
         router = self._routed or self._by_task

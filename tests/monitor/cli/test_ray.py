@@ -26,7 +26,7 @@ from tests.fakes.judge import judges
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
-from tests.fakes.openai import Act, Provider, Seen, states, unauthorised
+from tests.fakes.openai import Act, Provider, Seen, embeds, page, states, unauthorised
 from tests.forked import Forked, environment, sidejudge
 from tests.monitor.cli.test_score import qa_case, score, verdicts
 from tests.monitor.cli.test_score_workers import alive, remarks
@@ -317,6 +317,29 @@ def test_what_other_workers_have_asked_when_a_key_is_refused_is_paid_for_once(cl
         begin = len(provider.seen)
         assert score(*arguments[1:]).returncode == 0
         assert not paid & {seen.raw for seen in provider.seen[begin:]}
+
+
+@LITELLM.mark
+def test_an_outage_of_embeddings_costs_no_case_its_value_on_a_cluster_either(cluster: Cluster, tmp_path: Path) -> None:
+    texts = [{"model_output": f"Kunde {number}.", "expected_outcome": f"Customer {number}."} for number in range(60)]
+    stated = [{**text, "case_id": f"c{number}", "input": "Who?"} for number, text in enumerate(texts)]
+    cases, report = json_lines(tmp_path / "c.jsonl", stated), tmp_path / "report"
+    works = embeds(lambda text: (1.0, float(len(text))))
+    with Provider(unauthorised()) as provider:
+        provider.will(works, *[page(503)] * 5, works, works)
+        section = {"remote": True, "model": "openai/e", "api_base": provider.url, "api_key": "sk-x"}
+        (tmp_path / "c.yaml").write_text(json.dumps({"evaluators": {"embedding": section}}))
+        command = ("score", cases, "--config", tmp_path / "c.yaml", "--out", tmp_path / "v.jsonl")
+        command += ("--rubric", "benchmarks", "--engine", "ray", "--address", cluster.address)
+        assert Forked(*command, env=TOKEN, stderr=report).wait(100) == 2, report.read_text()
+        assert "error: evaluators.embedding: embeddings of openai/e: authentication failed" in report.read_text()
+        assert not provider.next, "what passes was waited for"
+        assert len(verdicts(tmp_path / "v.jsonl")) < 60
+        provider.standing = works
+        assert Forked(*command, env=TOKEN, stderr=report).wait(100) == 0, report.read_text()
+    found = verdicts(tmp_path / "v.jsonl")
+    assert [verdict["case_id"] for verdict in found] == [case["case_id"] for case in stated]
+    assert {s["status"] for v in found for s in v["scores"] if s["metric"] == "answer_relevancy"} == {"scored"}
 
 
 def test_an_address_without_the_engine_is_refused(tmp_path: Path) -> None:

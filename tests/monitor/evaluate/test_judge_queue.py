@@ -8,16 +8,17 @@ from dataclasses import replace
 
 import pytest
 
+from sidejudge.integrations.embed import EmbeddingError
 from sidejudge.integrations.otlp.wire.tracestate import NEVER, randomness
 from sidejudge.integrations.store.sqlite import StoreError
-from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
+from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT, OUTAGE, OVER_BUDGET, Backends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.metrics.settle import settle
-from sidejudge.scoring.questions.kinds import GradeAnswer
+from sidejudge.scoring.questions.kinds import GradeAnswer, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer
-from sidejudge.scoring.result.result import Judgement, Method, Scored
+from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored
 from tests.monitor.evaluate.bench import NOW, ORIGIN, PipelineBench, rubric
 from tests.otlp_requests import S, span, trace
 from tests.waiting import until
@@ -482,3 +483,100 @@ async def test_what_was_drawn_and_could_not_be_paid_for_after_all_is_over_budget
     assert (reported[trace(1)].reason, reported[trace(1)].verdicts) == (EndReason.OVER_BUDGET, ())
     assert [verdict.rubric for verdict in reported[trace(2)].verdicts] == ["workflow"]
     assert reported[trace(2)].details["sampling"]["over_budget"] == ["answer"]
+
+
+class Vectors:
+    """Embeddings whose endpoint can be out."""
+
+    def __init__(self):
+        self.outage: EmbeddingError | None = None
+        self.requested: list[str] = []
+
+    async def answer(self, case, questions):
+        asked = [question for question in questions if isinstance(question, SentenceSimilarity)]
+        if asked:
+            self.requested.append(case.trace_id)
+        out = NoAnswer(f"{EMBEDDINGS_OUT}: refused", failed=True)
+        reply = out if self.outage is not None else Answer(value=(1.0,), method=Method.EMBEDDING)
+        return dict.fromkeys(asked, reply)
+
+
+def compared(_case):
+    (judged, alike) = yield (GradeAnswer(), SentenceSimilarity((("a", "b"),)))
+    if isinstance(judged, Answer) and isinstance(alike, Answer):
+        return Scored(value=1.0, method=Method.EMBEDDING)
+    return Failed(next(reply.reason for reply in (alike, judged) if isinstance(reply, NoAnswer)))
+
+
+@pytest.fixture
+async def both(bench):
+    """A bench whose traces named ``both`` need embeddings as well as the judge."""
+
+    def make(**more):
+        b = bench(routes=[{"match": {"name": "both"}, "rubrics": ["quality"]}, {"rubrics": ["answer"]}], **more)
+        b.vectors, evaluator = Vectors(), b.judge_queue.stages.evaluator
+        evaluator.others = Backends(order=(b.vectors, b.judge), judge=b.judge, embedding=b.vectors)
+        evaluator.rubrics = {**RUBRICS, "quality": rubric("quality", compared)}
+        return b
+
+    return make
+
+
+OUT = EmbeddingError("refused", outage=True)
+
+
+async def test_what_waits_for_embeddings_costs_the_judge_nothing_and_holds_nothing_up(both):
+    b = both(room=1)
+    b.vectors.outage = OUT
+    for number in range(3):
+        await b.close(number, name="both")
+    await b.drained()
+    assert (b.numbers(), b.judge.requested, len(b.judge_queue.without_vectors)) == ([], [], 3)
+    tried = len(b.vectors.requested)
+    await b.close(3)
+    await b.ended(1)
+    await b.drained()
+    assert (b.numbers(), len(b.vectors.requested)) == ([3], tried), "none is tried while they are out"
+    b.vectors.outage = None
+    await b.ended(4)
+    assert (b.numbers(), b.requested()) == ([3, 0, 1, 2], [3, 0, 1, 2])
+    assert all(ending.verdicts[0].passed for ending in b.reported)
+
+
+async def test_a_judge_that_is_out_delays_nothing_that_needs_embeddings_alone(both):
+    b = both()
+    b.vectors.outage, b.judge.outage = OUT, "503"
+    await b.close(0)
+    await b.close(1, name="both")
+    await b.drained()
+    b.vectors.outage = None
+    await b.drained()
+    assert (len(b.judge_queue.deferred), len(b.judge_queue.without_vectors)) == (2, 0), "next it waits for the judge"
+    b.judge.outage = None
+    await b.ended(2)
+    assert sorted(b.numbers()) == [0, 1]
+
+
+async def test_embeddings_that_stay_out_are_done_without_after_the_longest_wait_and_the_judge_is_asked(both):
+    b = both(max_wait_ns=60 * SECOND)
+    b.vectors.outage, b.judge.reachable = OUT, True
+    await b.close(0, name="both")
+    await b.drained()
+    b.now += 61 * SECOND
+    await b.ended(1)
+    (ending,) = b.reported
+    result = ending.verdicts[0].scores[0].result
+    assert (str(result.reason), b.requested()) == (f"{EMBEDDINGS_OUT}: refused", [0])
+
+
+async def test_late_spans_of_a_trace_that_waits_for_embeddings_are_judged_with_it(both):
+    b = both()
+    b.vectors.outage = OUT
+    await b.close(0, name="both")
+    await b.drained()
+    b.wait(0, revision=2)
+    await b.drained()
+    assert (b.waiting(), b.judge_queue.waiting, b.judge_queue.knows(trace(0))) == ([], 1, True)
+    b.vectors.outage = None
+    await b.ended(1)
+    assert [(ending.revision, ending.reason) for ending in b.reported] == [(1, EndReason.SCORED)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -19,6 +20,7 @@ from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method
 from tests.fakes import openai as fake
 from tests.needs import LITELLM
+from tests.waiting import until
 
 CASE = Case(case_id="c", model_output="x")
 
@@ -120,13 +122,15 @@ async def test_what_an_endpoint_answers_is_in_no_log_and_an_outage_is_logged_eac
     def quotes(seen):
         return fake.error(400, f"invalid input {seen.body['input']}")(seen)
 
-    library = LiteLLM()
+    library, now_s = LiteLLM(), [1]
     with fake.Provider() as provider, caplog.at_level(logging.ERROR, "sidejudge.embedding"):
         section = EmbeddingSection(model="openai/m", remote=True, api_base=provider.url, api_key="sk-none-12345")
-        made = embedding_backend(section, library=library, storage=LruCache(), clock_ns=lambda: 1)
+        made = embedding_backend(section, library=library, storage=LruCache(), clock_ns=lambda: now_s[0] * 10**9)
         works = fake.embeds(lambda _: (1.0, 0.5))
         for number, does in enumerate((quotes, quotes, works, fake.no_credit(), works, fake.no_credit())):
-            provider.standing = does
+            provider.standing, now_s[0] = does, now_s[0] + 10
+            if number == 4:  # it is tried again
+                await until(lambda: made.outage is None)
             (reply,) = (await made.answer(CASE, [SentenceSimilarity(((f"secret {number}", "a"),))])).values()
             assert ("secret" in str(reply.reason)) == (does is quotes), "whoever may see contents sees it"
         await made.close()
@@ -149,3 +153,43 @@ async def test_what_embeddings_leave_open_a_judge_is_asked():
     chain = Backends(order=(answerer(model), Judge()))
     reported = await chain.ask(CASE, [open_one], lambda: None, JudgeAccount())
     assert reported[open_one].method is Method.JUDGE
+
+
+@LITELLM.mark
+async def test_a_case_that_an_endpoint_cannot_take_costs_those_that_asked_with_it_nothing():
+    library = LiteLLM()
+    works = fake.embeds(lambda _: (1.0, 0.5))
+    with fake.Provider(lambda seen: (fake.error(500, "broken") if b"poison" in seen.raw else works)(seen)) as provider:
+        section = EmbeddingSection(model="openai/m", remote=True, api_base=provider.url, api_key="sk-none-12345")
+        made = embedding_backend(section, library=library, storage=LruCache(), clock_ns=lambda: 1)
+        cases = [SentenceSimilarity(((name, "b"),)) for name in ("first", "poison", "c", "d")]
+        replies = await asyncio.gather(*(made.answer(CASE, [each]) for each in cases))
+        failed = [reply for each in replies for reply in each.values() if isinstance(reply, NoAnswer)]
+        (why,) = [str(reply.reason) for reply in failed]
+        assert why.startswith("embeddings of openai/m: overloaded")
+        assert made.outage is None
+        await made.close()
+    await library.close()
+
+
+@LITELLM.mark
+async def test_what_a_batch_has_got_is_not_asked_for_again_though_another_is_refused():
+    library, now_s = LiteLLM(), [1]
+    works = fake.embeds(lambda _: (1.0, 0.5))
+    with fake.Provider(works) as provider:
+        section = EmbeddingSection(
+            model="openai/m", remote=True, api_base=provider.url, api_key="sk-none-12345", batch_size=2
+        )
+        made = embedding_backend(section, library=library, storage=LruCache(), clock_ns=lambda: now_s[0] * 10**9)
+        question = SentenceSimilarity((("a", "b"), ("c", "d"), ("e", "f")))
+        provider.will(works, fake.too_many("0"), works, fake.too_many("100"))
+        (reply,) = (await made.answer(CASE, [question])).values()
+        assert str(reply.reason).startswith("embeddings unavailable: embeddings of openai/m: rate limited")
+        now_s[0] += 101
+        await until(lambda: made.outage is None)
+        (reply,) = (await made.answer(CASE, [question])).values()
+        assert isinstance(reply, Answer)
+        sent = [tuple(seen.body["input"]) for seen in provider.seen]
+        assert sent == [("a", "b"), ("c", "d"), ("c", "d"), ("e", "f"), ("Where is my parcel?",), ("e", "f")]
+        await made.close()
+    await library.close()

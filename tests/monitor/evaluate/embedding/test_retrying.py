@@ -9,6 +9,7 @@ from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.monitor.evaluate.embedding import RETRIES, Retrying
 from tests.fakes import openai
 from tests.needs import LITELLM
+from tests.waiting import until
 
 pytestmark = LITELLM.mark
 
@@ -37,8 +38,61 @@ async def test_it_is_not_asked_for_ever(model, provider):
     provider.standing = openai.page(503)
     with pytest.raises(EmbeddingError, match="embeddings of openai/m: overloaded") as reported:
         await model.embed(["aa"])
-    assert len(provider.seen) == RETRIES + 1
-    assert not reported.value.of_texts
+    assert len(provider.seen) == RETRIES + 1 + 1, "and once with a text of our own"
+    assert (reported.value.of_texts, reported.value.outage, reported.value.lasting) == (False, True, False)
+
+
+async def test_an_endpoint_that_is_out_is_asked_with_a_text_of_our_own_until_it_answers(provider):
+    now, library = [1_000.0], LiteLLM()
+    remote = RemoteModel("openai/m", library, api_base=provider.url, api_key="sk-very-secret")
+    made = Retrying(remote, jitter=lambda: 0.0, clock=lambda: now[0])
+    assert made.outage is None
+    provider.will(openai.too_many("120"), openai.page(503))
+    with pytest.raises(EmbeddingError, match="rate limited"):
+        await made.embed(["aa"])
+    assert len(provider.seen) == 1, "a longer wait than any pause ends the attempts"
+    now[0] += 119
+    assert (str(made.outage).partition(":")[0], len(provider.seen)) == ("embeddings of openai/m", 1)
+    now[0] += 2
+    await until(lambda: made.outage is not None and len(provider.seen) == 2 and "overloaded" in str(made.outage))
+    now[0] += 11  # the second wait is of ten seconds
+    await until(lambda: made.outage is None)
+    assert [seen.body["input"] for seen in provider.seen] == [["aa"], ["Where is my parcel?"], ["Where is my parcel?"]]
+    await made.close()
+    await library.close()
+
+
+def unless(text, does, otherwise):
+    """A behaviour for the requests that hold this text, and one for all others."""
+    return lambda seen: (does if text in seen.raw else otherwise)(seen)
+
+
+@pytest.mark.parametrize(
+    ("fault", "requests"),
+    [(openai.page(500), 3 * (RETRIES + 1 + 1)), (openai.resets(), 3 * (RETRIES + 1 + 1)),
+     (openai.hangs(), 2 * (RETRIES + 1)), (openai.body(b"<html>"), RETRIES + 1 + 1)],
+)  # fmt: skip
+async def test_texts_that_fail_while_others_are_answered_are_at_fault(provider, fault, requests):
+    library = LiteLLM()
+    remote = RemoteModel("openai/m", library, api_base=provider.url, api_key="sk-very-secret", timeout_s=0.5)
+    made = Retrying(remote, jitter=lambda: 0.0)
+    provider.standing = unless(b"poison", fault, provider.standing)
+    with pytest.raises(EmbeddingError) as reported:
+        await made.embed(["poison"])
+    assert (reported.value.of_texts, reported.value.outage, made.outage) == (True, False, None)
+    assert len(provider.seen) == requests
+    await library.close()
+
+
+async def test_an_endpoint_that_hangs_is_out_after_one_text_of_our_own(provider):
+    library = LiteLLM()
+    made = Retrying(RemoteModel("openai/m", library, api_base=provider.url, api_key="sk", timeout_s=0.3))
+    provider.standing = openai.hangs()
+    with pytest.raises(EmbeddingError, match="timeout") as reported:
+        await made.embed(["aa"])
+    assert (reported.value.outage, len(provider.seen)) == (True, 2)
+    await made.close()
+    await library.close()
 
 
 async def test_a_key_that_is_refused_is_refused_at_once(model, provider):

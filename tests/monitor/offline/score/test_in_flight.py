@@ -5,6 +5,7 @@ from __future__ import annotations
 from sidejudge.monitor.evaluate.backends import OUTAGE, Backends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.offline.score.chunks import finish
+from sidejudge.monitor.offline.score.request import Waits
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle
@@ -50,7 +51,7 @@ class FailsTwice:
 async def test_the_attempts_that_failed_are_part_of_what_the_verdict_cost():
     judge = FailsTwice()
     evaluator = Evaluator({"r": RUBRIC}, None, Backends(order=(judge,), judge=judge))
-    evaluation = await finish(evaluator, lambda: evaluator.open(CASE, ["r"]), max_wait_s=1.0)
+    evaluation = await finish(evaluator, lambda: evaluator.open(CASE, ["r"]), Waits(1.0))
     (verdict,) = evaluation.verdicts(created_at="2026-01-01T00:00:00Z")
     reported = verdict.to_json()["judge"]
     assert (verdict.passed, reported["cost_usd"], reported["calls"]) == (True, 0.75, 3)
