@@ -22,6 +22,7 @@ from .archive import opened
 from .connection import Lock, queries
 from .errors import StoreUnavailable
 from .notification_outbox import ERASURE, Entry, put_entries
+from .outbox import SETTLES_NS
 
 SAMPLE: Final = "drift\x1fprompt/"
 """Prefix, in the table of notes, of the prompts kept for the drift watch."""
@@ -170,13 +171,11 @@ class _Mail:
 
 
 def _scores(connection: sqlite3.Connection, trace_id: bytes, now_ns: int, *, delete_there: bool) -> int:
-    if not delete_there:
-        return connection.execute("DELETE FROM outbox WHERE trace_id = ?", (trace_id,)).rowcount
-    return connection.execute(
-        "UPDATE outbox SET body = NULL, state = 'waiting', version = version + 1, attempts = 0, due_ns = ?, "
-        "queued_ns = ? WHERE trace_id = ?",
-        (now_ns, now_ns, trace_id),
-    ).rowcount
+    """Forget scores that wait or were written; how many. One that is to be deleted there already still is."""
+    row, count = {"trace_id": trace_id, "now": now_ns, "settled": now_ns + SETTLES_NS}, 0
+    for name in ("outbox_forget", "outbox_delete")[delete_there:]:
+        count += connection.execute(queries()[name], row).rowcount
+    return count
 
 
 def _rewritten(path: Path, connection: sqlite3.Connection) -> bool:

@@ -196,7 +196,7 @@ UNION SELECT trace_id FROM judge_calls UNION SELECT trace_id FROM contents;
 SELECT coalesce((SELECT story FROM traces WHERE trace_id = :trace_id),
         (SELECT details FROM whose WHERE trace_id = :trace_id),
         (SELECT json_object('session_id', session_id) FROM turns WHERE trace_id = :trace_id)),
-    (SELECT json_extract(turn, '$.case.user_id') FROM turns WHERE trace_id = :trace_id),
+    (SELECT json_extract(turn, '$.case.user_id') FROM turns WHERE trace_id = :trace_id AND json_valid(turn)),
     (SELECT max(at_ns) FROM (
         SELECT closed_ns AS at_ns FROM traces WHERE trace_id = :trace_id
         UNION ALL SELECT received_ns FROM chunks WHERE trace_id = :trace_id
@@ -268,6 +268,16 @@ UPDATE outbox SET
 WHERE (trace_id = :trace_id AND id NOT IN (SELECT value FROM json_each(:kept))
         OR id IN (SELECT value FROM json_each(:gone)))
     AND body IS NOT NULL AND json_extract(body, '$.withdrawn') IS NULL;
+
+-- name: outbox_forget
+DELETE FROM outbox
+WHERE trace_id = :trace_id AND body NOT LIKE '%,"withdrawn":true}';
+
+-- name: outbox_delete
+-- What was sent a moment ago, or is on its way, may be stored there after it was deleted: that waits.
+UPDATE outbox SET body = NULL, due_ns = CASE state WHEN 'stored' THEN :now ELSE :settled END, state = 'waiting',
+    version = version + 1, attempts = 0, queued_ns = :now
+WHERE trace_id = :trace_id AND body IS NOT NULL;
 
 -- name: outbox_overwritten
 UPDATE outbox SET body = NULL, due_ns = :due, attempts = 0, reason = NULL

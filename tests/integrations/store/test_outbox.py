@@ -13,6 +13,7 @@ import pytest
 
 from sidejudge.integrations.otlp.wire.chunk import Chunk, ChunkOrigin
 from sidejudge.integrations.store.archive import read_dead, read_details, replay_dead
+from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.errors import StoreError, StoreUnavailable
 from sidejudge.integrations.store.outbox import SETTLES_NS, ScoreRow
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
@@ -240,3 +241,23 @@ def test_a_store_of_the_version_before_gets_an_outbox(tmp_path, left_by):
     store = Store(path)
     assert store.outbox.counts().waiting == 0
     store.close()
+
+
+async def test_a_forgotten_score_that_may_still_be_on_its_way_is_deleted_once_it_is_stored(store, tmp_path):
+    await store.finish(ended(("seen", '"1"'), ("sent", '"1"'), ("waiting", '"1"')))
+    rows = {row.id: row for row in store.outbox.due(100, 10)}
+    await store.outbox.taken([rows["seen"]], 200, verify=False)
+    await store.outbox.taken([rows["sent"]], 200, verify=True)
+    await asyncio.to_thread(erase, tmp_path / "s.sqlite", [bytes.fromhex(TRACE)], scores=True, now_ns=300)
+    assert [row.id for row in store.outbox.due(300, 10)] == ["seen"]
+    await store.outbox.taken([rows["waiting"]], 400, verify=True)  # word of the writing that was on its way
+    assert {row.id: row.body for row in store.outbox.due(300 + SETTLES_NS, 10)} == dict.fromkeys(rows)
+
+
+async def test_a_score_that_is_to_be_deleted_is_deleted_though_its_trace_is_forgotten(store, tmp_path):
+    await store.finish(ended(("a", '{"value":1}'), ("b", '{"value":1}')))
+    await store.outbox.taken(store.outbox.due(100, 10), 200, verify=False)
+    await store.finish(ended(("a", '{"value":2}'), revision=2))  # which withdraws the other
+    assert {row.id: row.withdrawn for row in store.outbox.due(10**18, 10)} == {"a": False, "b": True}
+    await asyncio.to_thread(erase, tmp_path / "s.sqlite", [bytes.fromhex(TRACE)], scores=False, now_ns=300)
+    assert {row.id: row.body for row in store.outbox.due(10**18, 10)} == {"b": None}

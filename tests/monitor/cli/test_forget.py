@@ -191,7 +191,11 @@ def test_a_trace_that_is_judged_again_is_forgotten_in_langfuse_and_in_the_histor
         assert "forgot 2 traces" in done.output
         monitor.until(lambda: monitor.outcomes()["revisions"] == 1, "it has not ended")
         call("forget", trace(1).hex(), trace(2).hex(), "--config", str(monitor.config), "--yes")  # once more, not there
+        monitor.stop()
+        with closing(sqlite3.connect(monitor.folder / "state.sqlite")) as store, store:  # a minute later
+            assert store.execute("UPDATE outbox SET due_ns = 0").rowcount
         fake.standing_fault = None
+        monitor.start()
         monitor.until(lambda: not fake.scores.stored(), "scores of forgotten traces stay in Langfuse")
         monitor.stop()
         assert not list(history_records(str(history), "outcomes"))
