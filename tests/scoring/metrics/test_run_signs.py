@@ -76,6 +76,8 @@ def test_an_error_of_a_sub_agent_is_one_sign():
         sub_agent("a", 6, None, error="asyncio.TimeoutError: timed out after 60 s"),
         span("a", "agent", SpanKind.CHAIN, 6, output="Agent stopped due to iteration limit or time limit."),
         model("a", 6, "Sorry, need more steps to process this request."),
+        model("a", 6, "The maximum reasoning-acting iterations are exceeded."),
+        model("a", 6, "Exceeded tool limit of 20 subtasks per task"),
     ],
 )
 def test_a_limit_of_rounds_or_time_is_named_where_it_is_reached(step):
