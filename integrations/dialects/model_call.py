@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import orjson
@@ -63,6 +63,16 @@ _TOOLS: Final = (
     "langfuse.observation.input", "gcp.vertex.agent.llm_request",
 )  # fmt: skip
 """Attributes that hold all definitions, alone or under ``tools`` of a request."""
+_CHOICES: Final = (
+    "llm.invocation_parameters", "ai.prompt.toolChoice", "langfuse.observation.input", "mlflow.spanInputs",
+)  # fmt: skip
+"""Attributes that hold ``tool_choice``, alone or in a request."""
+_DEMANDED: Final = re.compile(
+    r"""(?<!\\)"tool_choice"\s*:\s*\{(?:\s*"type"\s*:\s*"(?:function|tool)"\s*,)?"""
+    r"""(?:\s*"function"\s*:\s*\{)?\s*"name"\s*:\s*"([^"\\]{1,100})\""""
+    r"""|\A\s*\{\s*"type"\s*:\s*"tool"\s*,\s*"toolName"\s*:\s*"([^"\\]{1,100})\""""
+)
+"""The tool by name that a request demands, in OpenAI's, Anthropic's or the AI SDK's words."""
 _LISTED: Final = re.compile(r"(llm\.tools|llm\.request\.functions)\.(\d{1,4})\.(.+)")
 """Attributes that hold one definition, or one field of one."""
 _MOST_TOOLS: Final = 512
@@ -84,31 +94,28 @@ LANGCHAIN_MODEL: Final = re.compile(
 
 @by_names
 def _there(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Which keys may report a reason, hold a response, all definitions, one definition, the time of the first token."""
+    """Which keys may report a reason, hold a response, all definitions, one, the time of the first token, a choice."""
     return (
         tuple(key for key in _FINISH if key in names),
         tuple(key for key in _BODIES if key in names),
         tuple(key for key in _TOOLS if key in names),
         tuple(key for key in names if _LISTED.fullmatch(key)),
         tuple(key for key in (*_FIRST, _FIRST_AT) if key in names),
+        tuple(key for key in _CHOICES if key in names),
     )
 
 
 def read(raw: RawSpan, names: tuple[str, ...], found: SpanFields, provenance: dict[str, str]) -> None:
-    """Add ``finish_reason``, ``tool_definitions`` and ``first_token_s`` to a span's fields, where it reports them."""
-    reasons, bodies, tools, listed, first = _there(names)
+    """Add to a span's fields where it reports them: why it stopped, the tools, and the time of the first token."""
+    reasons, bodies, tools, listed, first, choices = _there(names)
     attributes = raw.attributes
+    if (demanded := _first_of(attributes, choices, _demanded)) is not None:
+        found["demanded_tool"], provenance["demanded_tool"] = demanded
     if (first or raw.events) and (seconds := _first_token_s(raw, first)) is not None:
         found["first_token_s"], provenance["first_token_s"] = seconds
-    for key in reasons:
-        if (reason := _reason(attributes[key])) is not None:
-            found["finish_reason"], provenance["finish_reason"] = reason, key
-            break
-    else:
-        for key in bodies:
-            if (reason := _reason_in(attributes[key])) is not None:
-                found["finish_reason"], provenance["finish_reason"] = reason, key
-                break
+    reason = _first_of(attributes, reasons, _reason) or _first_of(attributes, bodies, _reason_in)
+    if reason is not None:
+        found["finish_reason"], provenance["finish_reason"] = reason
     if listed:
         found["tool_definitions"] = _listed(attributes, listed)
         provenance["tool_definitions"] = listed[0]
@@ -117,6 +124,21 @@ def read(raw: RawSpan, names: tuple[str, ...], found: SpanFields, provenance: di
         if definitions := _definitions(key, attributes[key]):
             found["tool_definitions"], provenance["tool_definitions"] = definitions, key
             return
+
+
+def _first_of(
+    attributes: Mapping[str, AttributeValue], keys: tuple[str, ...], read_one: Callable[[AttributeValue], str | None]
+) -> tuple[str, str] | None:
+    """What the first of the attributes holds in which something is found, and its key."""
+    found = ((value, key) for key in keys if (value := read_one(attributes[key])) is not None)
+    return next(found, None)
+
+
+def _demanded(value: AttributeValue) -> str | None:
+    if not isinstance(value, str) or len(value) > _LONGEST_BODY:
+        return None
+    match = _DEMANDED.search(value) if "tool_choice" in value or "toolName" in value else None
+    return (match[1] or match[2]) if match else None
 
 
 def normal_reason(word: str) -> str | None:

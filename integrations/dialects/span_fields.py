@@ -33,6 +33,7 @@ class SpanFields(TypedDict, total=False):
     response_id: str | None
     finish_reason: str | None
     tool_definitions: tuple[str, ...]
+    demanded_tool: str | None
     first_token_s: float | None
     usage: Usage | None
     cost_usd: float | None

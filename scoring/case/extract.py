@@ -10,7 +10,7 @@ from sidejudge.scoring.trace.agent_runs import agent_runs
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.reported import MOST_REPORTED
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall
-from sidejudge.scoring.trace.tool_calls import answer_given, asks_for_tools, tool_calls
+from sidejudge.scoring.trace.tool_calls import answer_given, asks_for_tools, demanded_form, tool_calls
 from sidejudge.scoring.trace.trace import Trace, from_above, is_plain, speaking
 from sidejudge.scoring.trace.trace_index import TraceIndex
 
@@ -174,6 +174,8 @@ def _given(
     """The answer given by a tool made for it, where nothing else states one and the run did not fail."""
     if not _failed_without_answer(root, _topmost_agents(trace, runs)[-1:]):
         yield answer_given(call for call, _ in called)
+        form = demanded_form(trace)
+        yield None if form is None else form.arguments
 
 
 def written_beside_a_call(trace: Trace, answer: Json) -> bool:

@@ -16,7 +16,7 @@ from sidejudge.scoring.metrics.metric import metric, pass_or_fail
 from sidejudge.scoring.result.reason import Reason, own, part
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Span, SpanKind
-from sidejudge.scoring.trace.tool_calls import asks_for_tools
+from sidejudge.scoring.trace.tool_calls import asks_for_tools, demanded_form
 from sidejudge.scoring.trace.trace import Trace, from_above, speaking
 
 from .answer_failure import answer_failure, is_refusal, sole_text
@@ -288,6 +288,8 @@ def _may_mean_nothing(case: Case) -> bool:
     models = [] if case.trace is None else case.trace.models
     if not any(call.output_messages for call in models):
         return True  # what a model wrote is not known
+    if case.trace is not None and demanded_form(case.trace) is not None:
+        return True
     return any(isinstance(call.output, str) and shows_text(call.output) for call in models)
 
 

@@ -13,7 +13,7 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.trace.span import Span, SpanKind
-from sidejudge.scoring.trace.tool_calls import gives_answer
+from sidejudge.scoring.trace.tool_calls import demanded_form, gives_answer
 from sidejudge.scoring.trace.trace import Trace, from_above
 
 from .answer_failure import answer_failure, sole_text
@@ -62,7 +62,9 @@ def tool_success(case: Case) -> Result:
         return LONE_CALL if case.once(is_lone_call) else _NO_CALLS
     closed = [step for step in calls if not step.open]
     if not closed:
-        return _NO_CALLS if all(gives_answer(step.call.name) for step in calls) else _NO_OUTCOME
+        form = None if case.trace is None else demanded_form(case.trace)
+        answers = (gives_answer(step.call.name) or (form and step.call.name == form.name) for step in calls)
+        return _NO_CALLS if all(answers) else _NO_OUTCOME
     failed = _failed_for_good(closed)
     found = [(step.span_id, failed_call(step)) for step in failed]
     stated = first_signs([(step.span_id, _stated(step)) for step in failed])

@@ -106,7 +106,8 @@ class Span(Struct, frozen=True, kw_only=True):
     contents where the span lacks an input or an output, and were not understood. ``reported`` are others' scores of it.
     ``finish_reason`` is why a model stopped, in OpenTelemetry's words (``stop``, ``length``, ``tool_calls``,
     ``content_filter``, ``error``; else as it was sent). ``tool_definitions`` are the tools that a model was offered,
-    each text as it was sent (JSON of one definition or of several). ``dropped_attributes`` counts attributes that
+    each text as it was sent (JSON of one definition or of several), and ``demanded_tool`` the one that it had to call,
+    by the request's ``tool_choice``. ``dropped_attributes`` counts attributes that
     the SDK dropped. ``from_queue``: it took a message up, whose sender did not wait. ``first_token_s`` is the time
     to the first token of a model's answer, in s. ``trace_input`` and ``trace_output`` are the application's values
     for the whole trace, on whichever span. ``observation_id`` is the id
@@ -137,6 +138,7 @@ class Span(Struct, frozen=True, kw_only=True):
     response_id: str | None = None
     finish_reason: str | None = None
     tool_definitions: tuple[str, ...] = ()
+    demanded_tool: str | None = None
     dropped_attributes: int = 0
     from_queue: bool = False
     first_token_s: float | None = None

@@ -28,7 +28,7 @@ from .tool_spans import (
     tool_spans,
     without_requests,
 )
-from .trace import Trace, clock_corrections
+from .trace import Trace, clock_corrections, speaking
 from .trace_index import TraceIndex
 
 _NOT_WORDS = re.compile(r"[\W_]+")
@@ -231,6 +231,21 @@ def _answering(trace: Trace, calls: Sequence[ToolCall]) -> set[str]:
     }
     stated = (decoded(span.output) for span in trace.spans if span.kind in _ANSWERING) if asked else ()
     return {asked[key] for value in stated if isinstance(value, dict) and (key := canonical(value)) in asked}
+
+
+def demanded_form(trace: Trace) -> ToolCall | None:
+    """The call that the last model call had to make, of which nothing came: the form that was asked for is its answer.
+
+    So Instructor has models answer. A tool that ran has a span or a result in a later request.
+    """
+    last = max(speaking(trace), key=lambda span: (span.end_ns, span.start_ns), default=None)
+    if last is None or last.demanded_tool is None or last.error is not None:
+        return None
+    calls = [call for message in last.output_messages for call in message.tool_calls]
+    if len(calls) != 1 or calls[0].name != last.demanded_tool or calls[0].error is not None:
+        return None
+    after = (span for span in trace.spans if span.start_ns >= last.start_ns)  # a step of that name is its run, too
+    return None if any(last.demanded_tool in (span.name, span.tool and span.tool.name) for span in after) else calls[0]
 
 
 def asks_for_tools(span: Span) -> bool:

@@ -1595,3 +1595,65 @@ def test_a_loop_of_the_ai_sdk_that_ended_at_its_step_limit_gave_no_answer(
 ) -> None:
     answered = _health(_ai_sdk_loop(*steps))["answered"]
     assert getattr(answered, "value", answered.status) == status
+
+
+_FORM = {"chat_message": "It is shipped."}
+
+
+def _demanding(demand: dict[str, Any], *, form: dict[str, Any] = _FORM, ran: bool = False) -> Any:
+    """The case of a model call by OpenInference whose request demanded a tool; ``ran``: with a span of its run."""
+    scope = "openinference.instrumentation.openai"
+    call = {
+        "openinference.span.kind": "LLM", "llm.model_name": "m", "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "Where is A-17?", "llm.output_messages.0.message.role": "assistant",
+        "llm.invocation_parameters": json.dumps({"model": "m", **demand}), "llm.finish_reason": "tool_calls",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c1",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "Answer",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": json.dumps(form),
+    }  # fmt: skip
+    spans = [_raw("run", "app"), _raw("ChatCompletion", scope, number=2, parent=1, attributes=call)]
+    if ran:
+        tool = {"openinference.span.kind": "TOOL", "tool.name": "Answer", "input.value": json.dumps(form)}
+        spans.append(_raw("Answer", scope, number=3, parent=1, attributes=tool))
+    timed = [replace(span, end_ns=span.start_ns + 1) if span.parent_id else span for span in spans]
+    return extract(Trace.of("1" * 32, [normalise(span) for span in timed], "batch"))
+
+
+@pytest.mark.parametrize("demand", [
+    {"tool_choice": {"type": "function", "function": {"name": "Answer"}}},
+    {"tool_choice": {"function": {"name": "Answer"}, "type": "function"}},
+    {"tool_choice": {"type": "function", "name": "Answer"}},
+    {"tool_choice": {"type": "tool", "name": "Answer"}},
+    {"tool_choice": {"name": "Answer", "type": "tool"}},
+])  # fmt: skip
+def test_a_form_that_a_request_demanded_by_a_tool_is_the_answer(demand: dict[str, Any]) -> None:
+    case = _demanding(demand)
+    assert case.model_output == _FORM
+    found = _health(case)
+    assert found["answered"].value == 1.0
+    assert found["tool_success"].status == "not_applicable"
+
+
+@pytest.mark.parametrize(("demand", "more"), [
+    ({"tool_choice": "auto"}, {}),
+    ({"tool_choice": {"type": "function", "function": {"name": "Other"}}}, {}),
+    ({"messages": 'I wrote "tool_choice": {"type": "tool", "name": "Answer"}'}, {}),
+    ({"tool_choice": {"type": "tool", "name": "Answer"}}, {"ran": True}),
+])  # fmt: skip
+def test_a_call_that_was_free_or_of_a_tool_that_ran_is_no_answer(demand: dict[str, Any], more: dict[str, bool]) -> None:
+    assert _demanding(demand, **more).model_output is None
+
+
+def test_a_demanded_form_without_a_word_may_be_meant() -> None:
+    case = _demanding({"tool_choice": {"type": "tool", "name": "Answer"}}, form={"chat_message": ""})
+    assert isinstance(_health(case)["answered"], Unavailable)
+
+
+@pytest.mark.parametrize(("scope", "attributes"), [
+    ("ai", {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.toolChoice": '{"type":"tool","toolName":"F"}'}),
+    ("mlflow", {"mlflow.spanType": '"LLM"', "mlflow.spanInputs": '{"tool_choice": {"type": "tool", "name": "F"}}'}),
+    ("langfuse-sdk", {"langfuse.observation.type": "generation",
+                      "langfuse.observation.input": '{"tool_choice": {"type": "function", "name": "F"}}'}),
+])  # fmt: skip
+def test_a_demand_is_read_in_the_words_of_each_client(scope: str, attributes: dict[str, str]) -> None:
+    assert normalise(_raw("x", scope, attributes=attributes)).demanded_tool == "F"
