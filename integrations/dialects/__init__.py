@@ -67,6 +67,7 @@ DIALECTS: tuple[Dialect, ...] = (
     genai_clients.WEAVE,
     genai_clients.CLAUDE_CODE,
     genai_clients.NEMO_GUARDRAILS,
+    genai_clients.FAST_AGENT,
     llamaindex.DIALECT,
     monocle.DIALECT,
     genai_clients.LANGWATCH,

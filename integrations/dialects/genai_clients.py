@@ -478,6 +478,29 @@ NEMO_GUARDRAILS = genai.dialect(
 )
 
 
+# fast-agent
+
+_OF_FAST_AGENT: Final = re.compile(r"Agent: '(?P<name>.+)' (?:generate|structured(?:_schema)?)", re.DOTALL)
+
+
+def _fast_agent(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """An agent's run is known by its span's name alone; model calls below it are OpenLLMetry's."""
+    if kind is SpanKind.OTHER and (named := _OF_FAST_AGENT.fullmatch(reading.raw.name)) is not None:
+        fields["agent"] = named["name"]
+        reading.note("agent", "span name")
+        reading.note("kind", "span name")
+        return SpanKind.AGENT
+    return kind
+
+
+FAST_AGENT = genai.dialect(
+    "fast_agent",
+    _scope("fast_agent."),
+    _fast_agent,
+    reads="fast-agent: agents, by the names of its spans; what models and MCP servers were asked is in others' spans.",
+)
+
+
 # LangWatch
 
 

@@ -222,9 +222,10 @@ def failure(raw: RawSpan) -> str | None:
     It failed if its status is an error or, without a status, if it has an ``error.type``, which OpenTelemetry's
     conventions give only to failed operations, or an exception left it. A recorded and caught exception is no failure.
     None for control flow by exceptions: a hand-off to another graph, a pause for a person, a stream that its reader
-    left.
+    left. And for the question by which MCP's clients begin and which servers of older versions do not know: they are
+    greeted in the older way then, which has a span of its own.
     """
-    if raw.status_code == 1:
+    if raw.status_code == 1 or raw.attributes.get("mcp.method.name") == "server/discover":
         return None
     stated = raw.attributes.get("error.type")
     named = "" if stated is None or is_no_error(str(stated)) else str(stated).strip()

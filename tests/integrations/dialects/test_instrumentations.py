@@ -1657,3 +1657,21 @@ def test_a_demanded_form_without_a_word_may_be_meant() -> None:
 ])  # fmt: skip
 def test_a_demand_is_read_in_the_words_of_each_client(scope: str, attributes: dict[str, str]) -> None:
     assert normalise(_raw("x", scope, attributes=attributes)).demanded_tool == "F"
+
+
+def test_an_agent_of_fast_agent_is_known_by_its_span_s_name() -> None:
+    run = normalise(_raw("Agent: 'the desk' generate", "fast_agent.agents.llm_decorator"))
+    assert (run.kind, run.agent) == (SpanKind.AGENT, "the desk")
+    for name, scope in (("Agent: 'desk' apply_prompt_template", "fast_agent.agents.mcp_agent"),
+                        ("Chain: 'steps' generate", "fast_agent.agents.workflow.chain_agent"),
+                        ("Agent: 'desk' generate", "app")):  # fmt: skip
+        assert normalise(_raw(name, scope)).agent is None
+
+
+def test_that_a_server_of_mcp_does_not_know_the_newest_greeting_is_no_failure() -> None:
+    asked = {"mcp.method.name": "server/discover", "error.type": "-32602", "rpc.response.status_code": "-32602"}
+    stated = {"status_code": 2, "status_message": "Invalid request parameters"}
+    assert normalise(_raw("MCP send server/discover", "mcp-python-sdk", attributes=asked, **stated)).error is None
+    greeted = {**asked, "mcp.method.name": "initialize"}
+    failed = normalise(_raw("MCP send initialize", "mcp-python-sdk", attributes=greeted, **stated))
+    assert failed.error == "-32602: Invalid request parameters"
