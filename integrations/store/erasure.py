@@ -148,15 +148,25 @@ class _Mail:
         self._read_on()
 
     def erase(self, traces: Collection[bytes]) -> int:
-        """Delete what names one of these, in the caller's transaction; how many were notices or results."""
+        """Delete what names one of these, in the caller's transaction; how many were notices or results.
+
+        Of a notice only what illustrates it goes: its alert, or its report, is of others too.
+        """
         self._read_on()
         ids = {trace_id.hex() for trace_id in traces}
-        gone = [(seq,) for each in ids for seq in self._of[each]]
+        about = {seq for each in ids for seq in self._of[each]}
+        for seq in about:
+            row = self._connection.execute("SELECT body FROM mail WHERE seq = ?", (seq,)).fetchone()
+            left = None if row is None else _without(row[0], ids)
+            if left is None:
+                self._connection.execute("DELETE FROM mail WHERE seq = ?", (seq,))
+            else:
+                self._connection.execute("UPDATE mail SET body = ? WHERE seq = ?", (left, seq))
         for table in ("noted", "kept"):
             rows = self._connection.execute(f"SELECT name, value FROM {table}").fetchall()  # noqa: S608  # names of our own
             named = [(name,) for name, value in rows if not ids.isdisjoint(self._named(value))]
             self._connection.executemany(f"DELETE FROM {table} WHERE name = ?", named)  # noqa: S608  # names of our own
-        return self._connection.executemany("DELETE FROM mail WHERE seq = ?", gone).rowcount
+        return len(about)
 
     def _read_on(self) -> None:
         """What has come since the last look."""
@@ -168,6 +178,22 @@ class _Mail:
 
     def _named(self, text: str) -> set[str]:
         return self._wanted.intersection(run[at : at + 32] for run in _IDS.findall(text) for at in range(len(run) - 31))
+
+
+def _without(body: str, ids: Collection[str]) -> str | None:
+    """A notice without the examples that are these traces, and what is known of their failures; None: it is none."""
+    try:
+        stated = json.loads(body)
+    except ValueError:  # a byte may have changed
+        return None
+    if not {"kind", "events"} <= stated.keys():
+        return None
+    for event in stated["events"]:
+        if any(each in json.dumps(event) for each in ids):
+            event |= {"examples": [], "failure": None, "explained": None}
+    for line in (stated["report"] or {}).get("failures", ()):
+        line["examples"] = [each for each in line["examples"] if each not in ids]
+    return json.dumps(stated)
 
 
 def _scores(connection: sqlite3.Connection, trace_id: bytes, now_ns: int, *, delete_there: bool) -> int:

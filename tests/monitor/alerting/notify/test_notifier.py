@@ -25,7 +25,7 @@ from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Example
 from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Posted, Stage
-from sidejudge.scoring.notices.notice import DailyReportText, Notice, NoticeKind
+from sidejudge.scoring.notices.notice import DailyReportText, FailureLine, Notice, NoticeKind
 from tests.alert_events import MINUTE_NS, SINCE_NS, TRACES, event
 
 HOUR_NS = 60 * MINUTE_NS
@@ -561,6 +561,23 @@ async def test_what_is_noted_of_a_notice_names_traces_only_as_long_as_a_digest_i
     await office.tick(posted(event(**WARNING)), after_ns=2 * HOUR_NS)
     (digest,) = [each for each in office.waiting() if each.kind is NoticeKind.DIGEST]
     assert [(each.severity, each.examples) for each in digest.events] == [(Severity.WARNING, ())], "nor does the digest"
+
+
+async def test_what_waits_for_a_receiver_goes_on_without_a_trace_that_is_forgotten(desk):
+    office = desk()
+    failing = FailureLine(group="g", rubric="r", metric="m", words="w", count=3, before=None, examples=TRACES[:2])
+    await office.notifier.take(event())
+    await office.notifier.report(DailyReportText(begin_ns=0, end_ns=SINCE_NS, failures=(failing,)), ("report", "5"))
+    await office.notifier.take(event(labels=(("service", "other"),), examples=(WORST,)))
+    before = office.waiting()
+    assert TRACES[0] in str(before)
+    erase(office.store.path, [bytes.fromhex(TRACES[0])], scores=False, now_ns=1)
+    fired, report, other = office.waiting()
+    assert TRACES[0] not in str(fired)
+    assert replace(fired, events=()) == replace(before[0], events=())
+    assert fired.events == (before[0].events[0].bare,)
+    assert report.report.failures[0].examples == TRACES[1:2]
+    assert other == before[2]
 
 
 async def test_what_is_repeated_every_minute_is_illustrated_anew_now_and_then_and_a_few_at_a_time(desk):
