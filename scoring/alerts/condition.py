@@ -114,8 +114,8 @@ class AlertFinding:
     beside it show it too; where only evidence of what came before does, an alert that was muted or unknown stays so.
 
     ``value``, ``lower``, ``upper`` and ``limit`` are in the condition's unit, ``None`` where there is none; ``n`` is
-    the sample size since ``measured_ns``. ``stated`` is one sentence. ``changed_ns`` is the estimated time of the
-    change.
+    the sample size since ``measured_ns``, of a pass ratio with ``failures`` among them. ``stated`` is one sentence.
+    ``changed_ns`` is the estimated time of the change.
     """
 
     labels: Labels
@@ -125,6 +125,7 @@ class AlertFinding:
     lower: float | None = None
     upper: float | None = None
     n: int | None = None
+    failures: int | None = None
     limit: float | None = None
     changed_ns: int | None = None
     measured_ns: int | None = None

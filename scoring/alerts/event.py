@@ -68,12 +68,13 @@ class AlertEvent:
     """What happened to an alert at ``at_ns``.
 
     ``value`` with its bounds and ``n`` is measured since ``measured_ns``, in ``unit``; ``limit`` is the agreed limit.
-    ``since_ns`` is when the state began, ``changed_ns`` when it began by the change detector's estimate, and
-    ``measured_ns`` equals it where the value covers only what came since. ``examples`` are at most three, the worst
-    first; ``failure`` is what most of the latest failures have in common, ``explained`` where and since when there are
-    more failures than before. ``number`` counts the events of this alert, from 1. ``muted``: a more severe alert on the
-    same labels fires, so that this one is not sent. ``held``: it fires on although what is known now, ``stated``, does
-    not show that it still holds. ``shared``: it is an alert of all monitors together, so that any of them ends it.
+    ``failures`` of n verdicts failed, where it is a pass ratio. ``since_ns`` is when the state began, ``changed_ns``
+    when it began by the change detector's estimate, and ``measured_ns`` equals it where the value covers only what came
+    since. ``examples`` are at most three, the worst first; ``failure`` is what most of the latest failures have in
+    common, ``explained`` where and since when there are more failures than before. ``number`` counts the events of this
+    alert, from 1. ``muted``: a more severe alert on the same labels fires, so that this one is not sent. ``held``: it
+    fires on although what is known now, ``stated``, does not show that it still holds. ``shared``: it is an alert of
+    all monitors together, so that any of them ends it.
     Names and reasons may come from traces: bounded, but untrusted.
     """
 
@@ -96,6 +97,7 @@ class AlertEvent:
     number: int
     changed_ns: int | None = None
     measured_ns: int | None = None
+    failures: int | None = None
     muted: bool = False
     held: bool = False
     shared: bool = False
@@ -114,7 +116,7 @@ class AlertEvent:
             meaning=condition.meaning, runbook=condition.runbook, labels=alert.labels, stated=found.stated,
             unit=condition.unit, value=found.value, lower=found.lower, upper=found.upper, n=found.n,
             limit=found.limit, since_ns=alert.since_ns, at_ns=at_ns, number=alert.reported,
-            changed_ns=found.changed_ns, measured_ns=found.measured_ns, muted=muted,
+            changed_ns=found.changed_ns, measured_ns=found.measured_ns, failures=found.failures, muted=muted,
             held=alert.held and transition is AlertTransition.FIRING,
         )  # fmt: skip
 

@@ -74,8 +74,8 @@ class Alert:
             "told": self.reported,
             "finding": {
                 "breached": found.breached, "said": found.stated, "value": found.value, "lower": found.lower,
-                "upper": found.upper, "n": found.n, "limit": found.limit, "changed_ns": found.changed_ns,
-                "measured_ns": found.measured_ns,
+                "upper": found.upper, "n": found.n, "failures": found.failures, "limit": found.limit,
+                "changed_ns": found.changed_ns, "measured_ns": found.measured_ns,
             },
         }  # fmt: skip
 

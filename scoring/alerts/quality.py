@@ -188,13 +188,17 @@ class _Figures(TypedDict):
     lower: float | None
     upper: float | None
     n: int
+    failures: int
 
 
 def _figures(estimate: Estimate | None) -> _Figures:
     """A finding's pass ratio with its bounds; without an estimate none of them, from 0 verdicts."""
     if estimate is None:
-        return {"value": None, "lower": None, "upper": None, "n": 0}
-    return {"value": estimate.pass_ratio, "lower": estimate.lower, "upper": estimate.upper, "n": estimate.n}
+        return {"value": None, "lower": None, "upper": None, "n": 0, "failures": 0}
+    return {
+        "value": estimate.pass_ratio, "lower": estimate.lower, "upper": estimate.upper, "n": estimate.n,
+        "failures": estimate.failures,
+    }  # fmt: skip
 
 
 def _status(breaching: set[Status], declared: Declaration, level: str) -> Callable[[Observed], Iterator[AlertFinding]]:

@@ -52,7 +52,8 @@ def headline(event: AlertEvent, *, again: bool = False) -> str:
     named = [plain(value, 80) for name, value in event.labels if name in {"service", "environment", "rubric"}]
     if _is_counted(event) and event.value is not None:
         *where, rubric = named
-        return f"{what}: {', '.join(where)}: {_failed(1 - event.value, event.n or 0)} fail {rubric}{_since_when(event)}"
+        failed = _failed(event.failures, 1 - event.value, event.n or 0)
+        return f"{what}: {', '.join(where)}: {failed} fail {rubric}{_since_when(event)}"
     whom = place(event)
     return f"{what}: {event.title}" + (f" – {whom}" if whom else "")
 
@@ -71,7 +72,7 @@ def _since_when(event: AlertEvent) -> str:
     was = ""
     if known is not None and known.before is not None:
         seen = ", on one monitor" if event.shared else ""
-        was = f" ({_failed(known.before.ratio, known.before.n)} in the day before{seen})"
+        was = f" ({_failed(known.before.failures, known.before.ratio, known.before.n)} in the day before{seen})"
     if from_ns == began_ns:
         return f" since {when(began_ns)}{was}"
     what = "the pass rate seems to be falling since" if event.condition == "pass_rate_change" else "it began about"
@@ -158,9 +159,9 @@ def explained(event: AlertEvent, wording: Wording) -> Iterator[str]:
         yield f"New then: {new.by} {plain(new.value, 80)}, first seen {when(new.first_ns)}."
 
 
-def _failed(ratio: float, n: int) -> str:
+def _failed(failures: int | None, ratio: float, n: int) -> str:
     """The number of failed verdicts or, where sampling was uneven, their share of all traffic."""
-    if abs(ratio * n - round(ratio * n)) < 1e-6:
+    if abs(ratio * n - (round(ratio * n) if failures is None else failures)) < 1e-6:
         return f"{round(ratio * n):,} of {n:,}"
     return f"{ratio:.1%} (n = {n:,})"
 

@@ -163,6 +163,11 @@ def test_a_trace_id_that_is_no_id_cannot_leave_its_place_in_the_link():
     ("changes", "stated"),
     [
         ({}, "73 of 100 fail qa since 2026-11-21 09:58 UTC (4 of 100 in the day before)"),
+        ({"failures": 73}, "73 of 100 fail qa since 2026-11-21 09:58 UTC (4 of 100 in the day before)"),
+        (  # 0.73 · 100 is a whole number by chance: weights of 1 and 2
+            {"failures": 80},
+            "73.0% (n = 100) fail qa since 2026-11-21 09:58 UTC (4 of 100 in the day before)",
+        ),
         ({"value": 0.2712}, "72.9% (n = 100) fail qa since 2026-11-21 09:58 UTC (4 of 100 in the day before)"),
         (  # it is long ago: of the window
             {"measured_ns": SINCE_NS - 48 * MINUTE_NS},
