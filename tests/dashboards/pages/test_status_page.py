@@ -130,6 +130,8 @@ def test_the_fleet_is_shown_with_the_share_of_this_monitor():
     assert "this clock is 600 s behind. Until then" in text
     assert "east<1> working 60 7 s ago" in text
     assert "shop (prod) qa 90 30" in text
+    assert "of the fleet; trends and the failures behind the links are this monitor's" in text
+    assert "of the fleet;" not in " ".join(Outline(page(own, whole_fleet=replace(report, alone="away"))).text)
     assert "elsewhere (prod) qa 30 0" in text
 
 
