@@ -33,6 +33,8 @@ _TABLES: Final = ("chunks", "verdicts", "traces", "turns", "referred", "belated"
 _AT_ONCE: Final = 100
 """Traces that share a transaction. A running monitor writes between two: it refuses spans after 9 s without."""
 _IDS: Final = re.compile("[0-9a-f]{32,}")
+_FEW: Final = 20
+"""Traces up to which a text is searched for each of them, in a hundredth of the time that finding all ids takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +179,8 @@ class _Mail:
                 self._of[trace_id].append(seq)
 
     def _named(self, text: str) -> set[str]:
+        if len(self._wanted) <= _FEW:
+            return {each for each in self._wanted if each in text}
         return self._wanted.intersection(run[at : at + 32] for run in _IDS.findall(text) for at in range(len(run) - 31))
 
 
