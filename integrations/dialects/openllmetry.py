@@ -89,11 +89,18 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
 
 
 def _google(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """A part without a text is printed whole: ``file_data=None text='' …``."""
+    """A part without a text is printed whole: ``file_data=None text='' …``.
+
+    Of a stream its last piece alone is sent, which is often empty: a model that wrote tokens may have answered.
+    """
     said = as_text(fields["output"]) or ""
     if "text=''" in said and _BLANKS.fullmatch(said):
         fields |= {"output": "", "output_messages": ()}
         reading.note("output", "gen_ai.output.messages")
+    used, held = fields["usage"], fields["output_messages"]
+    silent = fields["output"] == "" or (held and not messages.hold_something(held))
+    if kind is SpanKind.LLM and silent and used is not None and used.output:
+        fields |= {"output": None, "output_messages": (Message(role="assistant", withheld=True),)}
     return kind
 
 

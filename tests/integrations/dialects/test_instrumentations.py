@@ -1675,3 +1675,17 @@ def test_that_a_server_of_mcp_does_not_know_the_newest_greeting_is_no_failure() 
     greeted = {**asked, "mcp.method.name": "initialize"}
     failed = normalise(_raw("MCP send initialize", "mcp-python-sdk", attributes=greeted, **stated))
     assert failed.error == "-32602: Invalid request parameters"
+
+
+@pytest.mark.parametrize(("written", "status"), [(7, "unavailable"), (None, 0.0)])
+def test_an_empty_last_piece_of_a_stream_of_gemini_s_by_openllmetry_may_end_an_answer(
+    written: int | None, status: object
+) -> None:
+    said = {"gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "a=None '
+            'text=\'\' thought=None"}]}]', "gen_ai.usage.input_tokens": 3}  # fmt: skip
+    asked = {"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]'}
+    used = {} if written is None else {"gen_ai.usage.output_tokens": written}
+    scope = "opentelemetry.instrumentation.google_generativeai"
+    span = normalise(_raw("chat", scope, attributes=CHAT | asked | said | used))
+    answered = _health(extract(Trace.of(span.trace_id, [span], "batch")))["answered"]
+    assert getattr(answered, "value", answered.status) == status
