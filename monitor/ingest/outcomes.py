@@ -64,7 +64,7 @@ class EndReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """``seen == open + sum(ended.values())``. ``revisions`` are re-evaluations of traces that had ended."""
+    """``seen == open + sum(ended.values())``. ``revisions`` are endings of traces that had ended before, judged or not."""
 
     seen: int
     open: int
