@@ -478,6 +478,26 @@ NEMO_GUARDRAILS = genai.dialect(
 )
 
 
+# AgentScope
+
+_PENDING: Final = ("agentscope.agent.hitl_pending_tools", "agentscope.agent.external_execution_pending_tools")
+
+
+def _agentscope(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """An agent that waits for a person, or for what carries out its calls, answers with a text that says so."""
+    if kind is SpanKind.AGENT and any(key in reading.attributes for key in _PENDING):
+        fields |= {"output": "", "output_messages": ()}
+    return kind
+
+
+AGENTSCOPE = genai.dialect(
+    "agentscope",
+    lambda raw: raw.scope_name == "agentscope",
+    _agentscope,
+    reads="AgentScope, from version 2: the GenAI conventions, with what it answers while a call waits for a person.",
+)
+
+
 # fast-agent
 
 _OF_FAST_AGENT: Final = re.compile(r"Agent: '(?P<name>.+)' (?:generate|structured(?:_schema)?)", re.DOTALL)

@@ -1689,3 +1689,19 @@ def test_an_empty_last_piece_of_a_stream_of_gemini_s_by_openllmetry_may_end_an_a
     span = normalise(_raw("chat", scope, attributes=CHAT | asked | said | used))
     answered = _health(extract(Trace.of(span.trace_id, [span], "batch")))["answered"]
     assert getattr(answered, "value", answered.status) == status
+
+
+@pytest.mark.parametrize(
+    ("pending", "status"), [("hitl", "unavailable"), ("external_execution", "unavailable"), ("", 1.0)]
+)
+def test_an_agent_of_agentscope_s_that_waits_for_a_person_has_not_answered(pending: str, status: object) -> None:
+    call = '[{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "pay", "arguments": {"a": 1}}]}]'
+    said = '[{"role": "assistant", "parts": [{"type": "text", "content": "I am waiting for your permission."}]}]'
+    waits = {f"agentscope.agent.{pending}_pending_tools": '["pay"]'} if pending else {}
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk", "gen_ai.output.messages": said}
+    spans = [
+        _raw("invoke_agent desk", "agentscope", attributes=agent | waits),
+        _raw("chat m", "agentscope", number=2, parent=1, attributes=CHAT | {"gen_ai.output.messages": call}),
+    ]
+    answered = _health(extract(Trace.of("1" * 32, [normalise(span) for span in spans], "batch")))["answered"]
+    assert getattr(answered, "value", answered.status) == status
