@@ -201,7 +201,9 @@ class OutcomesBody(ResponseBody):
     seen: Count
     open: Count
     ended: dict[str, int] = Field(description="traces by the reason they ended with")
-    revisions: Count = Field(description="endings of traces that had ended before, judged or not: spans came late, or a reference")
+    revisions: Count = Field(
+        description="endings of traces that had ended before, judged or not: spans came late, or a reference"
+    )
 
 
 class SamplingBody(ResponseBody):

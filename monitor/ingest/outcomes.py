@@ -64,7 +64,7 @@ class EndReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """``seen == open + sum(ended.values())``. ``revisions`` are endings of traces that had ended before, judged or not."""
+    """``seen == open + sum(ended.values())``. ``revisions`` are endings of traces that had ended, judged or not."""
 
     seen: int
     open: int
