@@ -147,6 +147,7 @@ class JudgeQueue:
     """Results that are to be committed, by trace id."""
     progress: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever a job ends or is deferred."""
+    _served: DeferredTraces | None = None  # the line that had the last turn
     _given_up: deque[_GivenUp] = field(default_factory=deque)
     _under_way: dict[bytes, asyncio.Task[None]] = field(default_factory=dict)
     _decoded: dict[bytes, int] = field(default_factory=dict)  # memory of those that are under way, estimated
@@ -243,7 +244,10 @@ class JudgeQueue:
         return self.deferred, self.without_vectors
 
     def _next_line(self) -> DeferredTraces | None:
-        """The line whose oldest trace is to be started now; None where none is."""
+        """The line whose oldest trace is to be started now; None where none is.
+
+        They take turns: after an outage of embeddings what does not need them does not wait behind all that does.
+        """
         others = self.stages.evaluator.others
         out = others is not None and others.embedding is not None and others.embedding.outage is not None
         at_most = (self._capacity_now, 0 if out else self.capacity)
@@ -252,7 +256,9 @@ class JudgeQueue:
             for line, most in zip(self._lines, at_most, strict=True)
             if (oldest := line.oldest) is not None and self.under_way < most and self._fits(oldest)
         ]
-        return min(ready, key=lambda line: line.oldest_ns or 0, default=None)
+        found = next((line for line in ready if line is not self._served), next(iter(ready), None))
+        self._served = found or self._served
+        return found
 
     @property
     def _capacity_now(self) -> int:

@@ -580,3 +580,23 @@ async def test_late_spans_of_a_trace_that_waits_for_embeddings_are_judged_with_i
     b.vectors.outage = None
     await b.ended(1)
     assert [(ending.revision, ending.reason) for ending in b.reported] == [(1, EndReason.SCORED)]
+
+
+async def test_after_an_outage_of_embeddings_what_needs_none_waits_behind_one_trace_of_that_line_at_most(both):
+    b = both(room=1)
+    b.vectors.outage = OUT
+    for number in range(6):
+        await b.close(number, name="both")
+    await b.drained()
+    b.now += SECOND
+    b.judge.gate.clear()
+    await b.close(6)
+    await b.drained()
+    await b.close(7)
+    await b.close(8)
+    await b.drained()
+    b.vectors.outage = None
+    b.judge.gate.set()
+    await b.ended(9)
+    assert [number for number in b.requested() if number > 5] == [6, 7, 8]
+    assert max(map(b.requested().index, (7, 8))) <= 4
