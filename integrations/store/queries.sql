@@ -160,7 +160,8 @@ DELETE FROM traces WHERE rowid IN (
     WHERE t.closed_ns < :before AND NOT EXISTS (SELECT 1 FROM chunks AS c WHERE c.trace_id = t.trace_id)
     LIMIT :limit)
 RETURNING trace_id, closed_ns, CASE WHEN json_valid(story) THEN json_object(
-    'user', json_extract(story, '$.user'), 'session_id', json_extract(story, '$.session_id')) ELSE '{}' END;
+    'user', json_extract(story, '$.user'), 'session_id', json_extract(story, '$.session_id'),
+    'traces', json_extract(story, '$.traces')) ELSE '{}' END;
 
 -- name: whose_table
 -- Whose the traces are that are gone while scores that wait, calls or contents of theirs are not: without it nobody could
@@ -168,7 +169,7 @@ RETURNING trace_id, closed_ns, CASE WHEN json_valid(story) THEN json_object(
 CREATE TABLE IF NOT EXISTS whose (
     trace_id BLOB PRIMARY KEY,
     closed_ns INTEGER NOT NULL,         -- of its trace, ns since the epoch
-    details TEXT NOT NULL               -- JSON: user and session_id, as the trace had them
+    details TEXT NOT NULL               -- JSON: user, session_id and, of a conversation, traces, as its trace had them
 ) WITHOUT ROWID;
 
 -- name: whose_put
@@ -197,13 +198,17 @@ SELECT coalesce((SELECT story FROM traces WHERE trace_id = :trace_id),
         (SELECT details FROM whose WHERE trace_id = :trace_id),
         (SELECT json_object('session_id', session_id) FROM turns WHERE trace_id = :trace_id)),
     (SELECT json_extract(turn, '$.case.user_id') FROM turns WHERE trace_id = :trace_id AND json_valid(turn)),
-    (SELECT max(at_ns) FROM (
-        SELECT closed_ns AS at_ns FROM traces WHERE trace_id = :trace_id
-        UNION ALL SELECT received_ns FROM chunks WHERE trace_id = :trace_id
-        UNION ALL SELECT closed_ns FROM turns WHERE trace_id = :trace_id
-        UNION ALL SELECT at_ns FROM outbox WHERE trace_id = :trace_id
-        UNION ALL SELECT at_ns FROM judge_calls WHERE trace_id = :trace_id
-        UNION ALL SELECT closed_ns FROM contents WHERE trace_id = :trace_id));
+    -- It is as old as it was when it ended, though it was judged again since.
+    coalesce(
+        (SELECT max(at_ns) FROM (
+            SELECT closed_ns AS at_ns FROM traces WHERE trace_id = :trace_id
+            UNION ALL SELECT received_ns FROM chunks WHERE trace_id = :trace_id)),
+        (SELECT closed_ns FROM whose WHERE trace_id = :trace_id),
+        (SELECT closed_ns FROM turns WHERE trace_id = :trace_id),
+        (SELECT closed_ns FROM contents WHERE trace_id = :trace_id),
+        (SELECT min(at_ns) FROM (
+            SELECT at_ns FROM outbox WHERE trace_id = :trace_id
+            UNION ALL SELECT at_ns FROM judge_calls WHERE trace_id = :trace_id)));
 
 -- name: judged
 SELECT key, answer FROM judged WHERE key IN (SELECT value FROM json_each(?));

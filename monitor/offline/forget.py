@@ -45,8 +45,9 @@ class Selection:
                 named[trace.trace_id.hex()] = trace.trace_id
             elif turns := trace.details.get("traces"):
                 conversations[trace.trace_id] = turns
+        wanted = {*named, *(trace_id.hex() for trace_id in self.traces)}  # a conversation may outlive its turns
         for key, turns in conversations.items():
-            if isinstance(turns, list) and not named.keys().isdisjoint(turns):
+            if isinstance(turns, list) and not wanted.isdisjoint(turns):
                 yield key
         yield from named.values()
 

@@ -103,6 +103,14 @@ def test_traces_are_chosen_by_id_session_and_age(call, stored, arguments, count)
     assert f"forgot {count} trace" in done.output
 
 
+def test_a_trace_that_was_judged_again_later_is_as_old_as_it_was(call, stored):
+    with closing(sqlite3.connect(stored)) as connection, connection:  # as by a reference that came late
+        row = (trace(1), "again", time.time_ns() + 10**15, 1, b"")
+        connection.execute("INSERT INTO judge_calls (trace_id, call, at_ns, size, body) VALUES (?, ?, ?, ?, ?)", row)
+    soon = time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(time.time() + 120))
+    assert "forgot 3 traces" in call("forget", "--before", soon, "--store", str(stored), "--yes").output
+
+
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [([], "what is to be forgotten?"), (["xyz"], "is no trace id"), (["--before", "soon"], "is no time")],
@@ -242,6 +250,28 @@ def test_with_a_turn_the_verdict_on_its_conversation_is_forgotten(call, conversi
     time.sleep(3)  # in which the judge answers
     assert of_conversations(conversing) == ([], 0)
     assert [verdict["trace_id"] for verdict in conversing.verdicts()] == [trace(2).hex()]
+
+
+@pytest.mark.parametrize("gone", ["turns", "conversation"], ids=["its turns are gone by age", "so is its verdict"])
+@LITELLM.mark
+def test_with_a_turn_that_is_gone_by_age_what_is_held_of_its_conversation_is_forgotten(call, conversing, gone):
+    conversing.until(lambda: of_conversations(conversing)[1] == 1 and of_conversations(conversing)[0], "no verdict")
+    conversing.stop()
+    path = conversing.folder / "state.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        [(last_ns,)] = connection.execute("SELECT max(closed_ns) FROM traces")
+    store = Store(path)
+    for before_ns in (last_ns,) if gone == "turns" else (last_ns, last_ns + 1):
+        asyncio.run(store.purge(before_ns))
+        asyncio.run(store.contents.purge(before_ns, 10**9))
+    asyncio.run(store.purge_turns(time.time_ns(), 0))
+    assert len(store.verdicts()) == (gone == "turns")
+    store.close()
+    done = call("forget", trace(1).hex(), "--config", str(conversing.config), "--yes")
+    assert "forgot 1 trace" in done.output, done.output
+    with closing(sqlite3.connect(path)) as connection:
+        assert not connection.execute("SELECT 1 FROM judge_calls").fetchall()
+    assert not held(path, trace(1).hex())
 
 
 @LITELLM.mark
