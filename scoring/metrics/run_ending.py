@@ -304,7 +304,8 @@ def _ended_by_a_call(case: Case) -> bool | None:
     """Of a loop that its client ended behind a call whose result is there: whether it had gone on behind such calls.
 
     The AI SDK states so of ``generateText`` and the like. Their condition to stop may be a number of steps, or a call
-    of a certain tool: one behind which the loop went on before is none. None for anything else, such as a single step.
+    of a certain tool: one behind which the loop went on before is none, unless it failed then and has succeeded now.
+    None for anything else, such as a single step.
     """
     last = last_model_call(case)
     above = None if case.trace is None or last is None else case.trace.parent(last)
@@ -316,7 +317,10 @@ def _ended_by_a_call(case: Case) -> bool | None:
     called = [{call.name for each in step.output_messages for call in each.tool_calls} for step in steps]
     if len(steps) < 2 or steps[-1] is not last or not called[-1]:
         return None
-    return called[-1] <= set().union(*called[:-1])
+    done = [step for step in case.once(run_steps).calls or () if step.failure is None]
+    before = {step.call.name for step in done if step.start_ns < last.start_ns}
+    now = {step.call.name for step in done if step.start_ns >= last.start_ns}
+    return called[-1] <= set().union(*called[:-1]) and called[-1] & now <= before
 
 
 def _hands_over(case: Case) -> bool:

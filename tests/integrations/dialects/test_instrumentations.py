@@ -1567,7 +1567,7 @@ def test_a_request_to_nemo_guardrails_that_got_nothing_has_no_answer_unless_cont
     assert isinstance(_health(hidden)["answered"], Unavailable)
 
 
-def _ai_sdk_loop(*steps: tuple[str, str | None]) -> Any:
+def _ai_sdk_loop(*steps: tuple[str, object]) -> Any:
     """The case of ``generateText`` of the AI SDK 6 whose steps each called a tool, with what the tools returned."""
     reason = {"ai.response.finishReason": "tool-calls"}
     whole = {"ai.operationId": "ai.generateText", "ai.prompt": '{"prompt":"Where?"}', **reason}
@@ -1587,11 +1587,13 @@ def _ai_sdk_loop(*steps: tuple[str, str | None]) -> Any:
 @pytest.mark.parametrize(("steps", "status"), [
     ([("find", "Riga"), ("find", "Oslo")], 0.0),  # its steps were used up: behind such a call it had gone on
     ([("find", "Riga"), ("show", "shown")], "unavailable"),  # or it was to stop at a call of this tool
+    ([("find", {"error": "no such day"}), ("find", "Oslo")], "unavailable"),  # or at a call of it that succeeds
+    ([("find", {"error": "no such day"}), ("find", {"error": "no such day"})], 0.0),
     ([("find", "Riga"), ("find", None)], "not_applicable"),  # the caller answers it, in a run of its own
     ([("find", "Riga")], "not_applicable"),  # a single step: the application may go on by itself
 ])  # fmt: skip
 def test_a_loop_of_the_ai_sdk_that_ended_at_its_step_limit_gave_no_answer(
-    steps: list[tuple[str, str | None]], status: object
+    steps: list[tuple[str, object]], status: object
 ) -> None:
     answered = _health(_ai_sdk_loop(*steps))["answered"]
     assert getattr(answered, "value", answered.status) == status
