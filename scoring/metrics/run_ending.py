@@ -305,17 +305,23 @@ def _ended_by_a_call(case: Case) -> bool | None:
 
     The AI SDK states so of ``generateText`` and the like. Their condition to stop may be a number of steps, or a call
     of a certain tool: one behind which the loop went on before is none, unless it failed then and has succeeded now.
-    None for anything else, such as a single step.
+    None for anything else, such as a single model call that nobody takes for an agent's run.
     """
-    last = last_model_call(case)
-    above = None if case.trace is None or last is None else case.trace.parent(last)
-    if case.trace is None or last is None or above is None:
+    trace, last = case.trace, last_model_call(case)
+    if trace is None or last is None or _waits(case):
         return None
-    if above.kind is not SpanKind.CHAIN or above.finish_reason != "tool_calls" or _waits(case):
+    whole = next((span for span in islice(trace.ancestors(last), 2) if span.finish_reason == "tool_calls"), None)
+    if whole is None or whole.kind not in (SpanKind.CHAIN, SpanKind.AGENT):
         return None
-    steps = [span for span in case.trace.children[above.span_id] if span.kind is SpanKind.LLM]
+    below = trace.children[whole.span_id]
+    steps = [
+        span
+        for each in below
+        for span in (trace.children.get(each.span_id, ()) if each.kind is SpanKind.CHAIN else (each,))
+        if span.kind is SpanKind.LLM
+    ]
     called = [{call.name for each in step.output_messages for call in each.tool_calls} for step in steps]
-    if len(steps) < 2 or steps[-1] is not last or not called[-1]:
+    if not steps or steps[-1] is not last or not called[-1] or (len(steps) == 1 and whole.kind is SpanKind.CHAIN):
         return None
     done = [step for step in case.once(run_steps).calls or () if step.failure is None]
     before = {step.call.name for step in done if step.start_ns < last.start_ns}

@@ -1599,6 +1599,43 @@ def test_a_loop_of_the_ai_sdk_that_ended_at_its_step_limit_gave_no_answer(
     assert getattr(answered, "value", answered.status) == status
 
 
+def _ai_sdk_7_loop(*tools: str) -> Any:
+    """The case of ``generateText`` of the AI SDK 7 whose steps each called a tool, which returned something."""
+    reason = {"gen_ai.response.finish_reasons": ["tool-calls"]}
+    offered = json.dumps([{"type": "function", "name": name} for name in tools])
+    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}])
+    whole = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop", "gen_ai.input.messages": asked}
+    spans = [_raw("invoke_agent m", "gen_ai", attributes={**whole, **reason})]
+    for at, name in enumerate(tools):
+        number = 10 + 3 * at
+        spans.append(
+            _raw("step", "gen_ai", number=number, parent=1, attributes={"gen_ai.operation.name": "agent_step"})
+        )
+        called = {"type": "tool_call", "id": f"c{at}", "name": name, "arguments": {"day": at}}
+        call = {
+            "gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.tool.definitions": offered,
+            "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [called]}]), **reason,
+        }  # fmt: skip
+        spans.append(_raw("chat m", "gen_ai", number=number + 1, parent=number, attributes=call))
+        ran = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.call.id": f"c{at}",
+               "gen_ai.tool.call.arguments": json.dumps({"day": at}), "gen_ai.tool.call.result": '"found"'}  # fmt: skip
+        spans.append(_raw(f"execute_tool {name}", "gen_ai", number=number + 2, parent=number, attributes=ran))
+    timed = [replace(span, end_ns=span.start_ns + 1) if span.parent_id else span for span in spans]
+    return extract(Trace.of("1" * 32, [normalise(span) for span in timed], "batch"))
+
+
+@pytest.mark.parametrize(("tools", "status"), [
+    (["find", "find"], 0.0), (["find", "show"], "unavailable"), (["find"], "unavailable"),
+])  # fmt: skip
+def test_so_did_one_of_the_ai_sdk_7_and_whether_a_single_step_was_to_answer_is_unknown(
+    tools: list[str], status: object
+) -> None:
+    case = _ai_sdk_7_loop(*tools)
+    assert case.agents_called == ("shop",)
+    answered = _health(case)["answered"]
+    assert getattr(answered, "value", answered.status) == status
+
+
 _FORM = {"chat_message": "It is shipped."}
 
 
