@@ -80,8 +80,6 @@ DAY_S: Final = 86_400
 KEPT: Final = 0.05
 """Share of the allowance that each priority keeps, regardless of the others."""
 _SHORTEST_S: Final = 1.0
-_HOURS_KEPT: Final = 100
-"""Hours whose spending is remembered: those of a day, also where the clock leaps days ahead, and is set back."""
 AHEAD_S: Final = 600.0
 """How long a fleet's grant to a monitor should last."""
 
@@ -101,7 +99,8 @@ class JudgeBudget:
     """Keeps the spending by the hour, and returns the share of the traffic that may be judged.
 
     ``per_hour`` and ``per_day`` in US dollars, None without a limit. ``spent`` is the store's record: dollars by the
-    second since the epoch at which an hour began.
+    second since the epoch at which an hour began. All hours are remembered, for a clock may be set by any time, and a
+    year of them takes a megabyte.
     """
 
     def __init__(
@@ -187,13 +186,11 @@ class JudgeBudget:
         self._reserved = max(0.0, self._reserved - reservation.usd)
         hour = int(now // HOUR_S) * HOUR_S
         self._spent[hour] = self._spent.get(hour, 0.0) + cost_usd
-        while len(self._spent) > _HOURS_KEPT:
-            del self._spent[max(self._spent, key=lambda begun: abs(begun - now))]
 
     def spent(self, length_s: int, now: float) -> float:
         """Dollars spent in the running hour or day (``HOUR_S``, ``DAY_S``), later too: the clock may be set back."""
-        begun = now // length_s * length_s
-        return sum(usd for hour, usd in self._spent.items() if begun <= hour < begun + length_s)
+        begun = int(now // length_s) * length_s
+        return sum(self._spent.get(hour, 0.0) for hour in range(begun, begun + length_s, HOUR_S))
 
     def spent_in(self, hour: int) -> float:
         """Dollars spent in the hour that began then."""

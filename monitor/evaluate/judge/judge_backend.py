@@ -41,7 +41,7 @@ from sidejudge.scoring.verdict.review_reason import LEFT_OUT, OUTLINED
 from .answer_cache import Cache, CachedAnswer, CacheStorage, key
 from .bill import JudgeBill, with_cost
 from .breaker import CONSECUTIVE, Breaker
-from .budget import DAY_S, HOUR_S, JudgeBudget
+from .budget import HOUR_S, JudgeBudget
 from .call_record import record_of
 from .panel import JudgePanel, JudgeSettings
 from .panel_member import Client, PanelMember, UnansweredError
@@ -110,7 +110,7 @@ class JudgeBackend:
         self.budget: Final = JudgeBudget(
             per_hour=section.budget_usd_per_hour,
             per_day=section.budget_usd_per_day,
-            spent=memory.spent_since(int(self._clock()) - DAY_S),
+            spent=memory.spent_since(0),
         )
         self._jitter = jitter
         self._limits: dict[tuple[object, ...], RateLimits] = {}

@@ -450,6 +450,23 @@ async def test_a_budget_that_is_spent_stops_judging_and_a_restart_remembers_it(m
     assert again.spent(3600, now) == pytest.approx(spent)
 
 
+@pytest.mark.parametrize("started_s", [30 * 86_400, -30 * 86_400], ids=["ahead", "behind"])
+async def test_what_was_spent_today_counts_though_the_monitor_started_under_a_wrong_clock(library, store, started_s):
+    morning_s = 20_000 * 86_400 + 9 * 3600
+    for hour_s in range(morning_s - 10 * 86_400, morning_s + 3600, 3600):
+        await store.judged.spend(hour_s, 1.0)
+    wrong_s = morning_s + started_s
+    asking = judge_of(JudgeModel(name="openai/gpt-4o-mini"), budget_usd_per_day=10.5)
+    budget = JudgeBackend(
+        asking, client=JudgeClient(library), memory=store.judged, clock_ns=lambda: wrong_s * 10**9
+    ).budget
+    spent = budget.reserve(0.1, wrong_s)
+    assert spent is not None
+    budget.settle(spent, 0.1, wrong_s)
+    assert budget.spent(86_400, morning_s) == 10.0
+    assert budget.reserve(1.0, morning_s) is None
+
+
 async def test_a_budget_without_a_price_judges_nothing_and_says_what_to_set(made, provider):
     judge = made(names=["openai/ours"], budget_usd_per_day=1.0)
     reply = (await judge.answer(CASE, [INTENT]))[INTENT]
