@@ -328,6 +328,8 @@ class MonitorQueries:
             "forward": QueueSize(items=kept.waiting, oldest_s=kept.oldest_s) if kept else None,
             **{export.destination: QueueSize(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
         }
+        # What waits for a judge is none of these: a judge that is away, slow or rationed has alerts of its own.
+        stuck = [each.oldest_s for each in (queues["judging"], queues["embeddings"]) if each and each.oldest_s]
         return Snapshot(
             services=corrected(self._watch.service_statuses(now_ns) if services is None else services, agreement),
             agreement=agreement,
@@ -335,7 +337,7 @@ class MonitorQueries:
             traces_open=self._parts.outcomes.open,
             sampling_rate=self._parts.sampling_rate(),
             load_share=self._parts.shedding.share,
-            behind_s=0.0 if (since_s := self._judging().oldest_s) is None else max(0.0, now_ns / 1e9 - since_s),
+            behind_s=max([0.0, *(now_ns / 1e9 - since_s for since_s in stuck)]),
             queues={name: queue for name, queue in queues.items() if queue is not None},
             exports=exports,
             connections={

@@ -285,8 +285,12 @@ def asking(provider: Provider, **embedding) -> dict:
 
 
 def waiting(monitor) -> int:
+    return int(gauge(monitor, r'sidejudge_queue_items\{queue="embeddings"\}'))
+
+
+def gauge(monitor, series: str) -> float:
     found = monitor.http.get(monitor.api + "/metrics").text
-    return int(float(re.search(r'^sidejudge_queue_items\{queue="embeddings"\} (\S+)$', found, re.MULTILINE)[1]))
+    return float(re.search(rf"^{series} (\S+)$", found, re.MULTILINE)[1])
 
 
 @LITELLM.mark
@@ -299,12 +303,14 @@ def test_what_needs_embeddings_waits_for_them_over_a_restart_and_nothing_else_do
         monitor.post(spoken(6, "plain"))
         monitor.until(lambda: monitor.outcomes()["ended"]["scored"] == 1, "what needs no embeddings waited")
         assert monitor.get(f"/v1/traces/{trace(5).hex()}")["waits_for"] == "embeddings"
+        assert gauge(monitor, "sidejudge_judging_behind_seconds") > 0, "an alert is made of it"
         monitor.stop(signal.SIGKILL)
         monitor.start()
         monitor.until(lambda: waiting(monitor) == 6, "not everything waits after the restart")
         provider.standing = embeds(meaning_of)
         outcomes = monitor.settled(6)  # this process has seen no more
         assert waiting(monitor) == 0, outcomes
+        assert gauge(monitor, "sidejudge_judging_behind_seconds") == 0
         found = monitor.verdicts()
         assert Counter(each["trace_id"] for each in found) == {trace(number).hex(): 1 for number in range(7)}
         answered = {s["status"] for v in found for s in v["scores"] if s["metric"] == "answer_relevancy"}

@@ -28,7 +28,7 @@ LOAD_SHARE = gauge(
 )
 JUDGING_BEHIND = gauge(
     "sidejudge_judging_behind_seconds",
-    help="How long the oldest closed trace waits to be judged; 0 while none does.",
+    help="How long the oldest closed trace waits to be judged, or for embeddings; 0 while none does.",
     note="Those that wait for a judge's answers are the queue `judge`.",
 )
 
