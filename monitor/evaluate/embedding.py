@@ -255,7 +255,8 @@ class EmbeddingBackend:
     def _report(self, error: EmbeddingError) -> None:
         """Log a failure once, and an outage again where the model worked in between."""
         if self._reported is None or self._reported.logged != error.logged:
-            event = "embeddings are unreachable; traces that need them wait" if error.outage else "could not embed"
+            out = error.outage and not error.of_texts
+            event = "embeddings are unreachable; traces that need them wait" if out else "could not embed"
             log.error(event, extra={"cause": error.logged, "remedy": error.remedy})
         self._reported = error
 
@@ -381,7 +382,7 @@ class Retrying:
             return wait_s
         if kind in _OF_TEXTS:
             raise self._named(error, of_texts=True)
-        if wait_s is None or kind is ProviderErrorKind.RATE_LIMITED or not (reaction.retry or refused):
+        if wait_s is None or not (reaction.retry or refused):
             raise self._stopped(error)
         try:
             await self._model.embed([_TEXT])
@@ -392,7 +393,8 @@ class Retrying:
             raise self._named(ProviderError(kind, error.message, status=error.status), of_texts=True)
         rounds = ATTEMPTS if reaction.outage and not hung else 1
         if attempt + 1 >= rounds * (RETRIES + 1):
-            raise self._named(error, of_texts=True)
+            # What takes more than a limit leaves may pass later: its case waits, and no other one for it.
+            raise self._named(error, of_texts=True, outage=kind is ProviderErrorKind.RATE_LIMITED)
         return wait_s
 
     def _stopped(self, error: ProviderError) -> EmbeddingError:

@@ -34,6 +34,7 @@ from .backends import (
     PostponedError,
 )
 from .evaluator import JudgementsByMetric
+from .judge.breaker import FIRST_PAUSE_S
 from .result import EvaluationJob, TraceResult, fail
 from .stages import EvaluationStages
 
@@ -59,10 +60,7 @@ class _GivenUp:
 
 @dataclass(slots=True, kw_only=True)
 class _Running:
-    """A job that runs. ``resumed``: it was deferred before. ``requested``: the judge was asked.
-
-    ``line``: where it waits if it must be started again.
-    """
+    """A job that runs. ``resumed``: it was deferred before. ``requested``: the judge was asked."""
 
     job: EvaluationJob
     place: DeferredPlace
@@ -70,9 +68,9 @@ class _Running:
     given_up: _GivenUp | None = None
     requested: bool = False
     account: JudgeAccount
-    line: DeferredTraces
 
 
+_REST_NS: Final = int(FIRST_PAUSE_S * 1e9)
 _KEPT_NS: Final = 30 * DAY_NS
 """A share this old is of a trace that ended just before a crash."""
 
@@ -153,6 +151,8 @@ class JudgeQueue:
     _decoded: dict[bytes, int] = field(default_factory=dict)  # memory of those that are under way, estimated
     _unreachable: str = ""
     """Why the judge, or one of several, could not be asked; empty once it has answered since."""
+    _vectors_again_ns: int = 0
+    """When those that wait for embeddings are tried again, though these are not out for others."""
 
     @property
     def under_way(self) -> int:
@@ -202,8 +202,7 @@ class JudgeQueue:
                 instead = NoAnswer(
                     Reason("{outage}: it could not be asked in time: {why}", outage=own(OUTAGE), why=why), failed=True
                 )
-                of_outage = bool(outage) or line is self.without_vectors
-                self._given_up.append(_GivenUp(closing, place, instead, of_outage=of_outage))
+                self._given_up.append(_GivenUp(closing, place, instead, of_outage=bool(outage) or place.vectorless))
         while self._given_up and self.under_way < self.capacity and self._fits(self._given_up[0].closing):
             given_up = self._given_up.popleft()
             try:
@@ -216,7 +215,7 @@ class JudgeQueue:
             try:
                 await self._open(closing, place, None)
             except BaseException:
-                next_line.park(closing, place)
+                self._park(closing, place)
                 raise
 
     async def close(self) -> None:
@@ -240,21 +239,25 @@ class JudgeQueue:
         return self._judge.outage if self._judge is not None else None
 
     @property
+    def _embeddings_out(self) -> bool:
+        others = self.stages.evaluator.others
+        return others is not None and others.embedding is not None and others.embedding.outage is not None
+
+    @property
     def _lines(self) -> tuple[DeferredTraces, DeferredTraces]:
         return self.deferred, self.without_vectors
 
     def _next_line(self) -> DeferredTraces | None:
-        """The line whose oldest trace is to be started now; None where none is.
+        """The line whose first trace is to be started now; None where none is.
 
         They take turns: after an outage of embeddings what does not need them does not wait behind all that does.
         """
-        others = self.stages.evaluator.others
-        out = others is not None and others.embedding is not None and others.embedding.outage is not None
-        at_most = (self._capacity_now, 0 if out else self.capacity)
+        rests = self._embeddings_out or 0 < self._vectors_again_ns - self.clock_ns() <= _REST_NS
+        at_most = (self._capacity_now, 0 if rests else self.capacity)
         ready = [
             line
             for line, most in zip(self._lines, at_most, strict=True)
-            if (oldest := line.oldest) is not None and self.under_way < most and self._fits(oldest)
+            if (first := line.first) is not None and self.under_way < most and self._fits(first)
         ]
         found = next((line for line in ready if line is not self._served), next(iter(ready), None))
         self._served = found or self._served
@@ -279,10 +282,9 @@ class JudgeQueue:
     def _begin(
         self, job: EvaluationJob, place: DeferredPlace, *, resumed: bool = False, given_up: _GivenUp | None = None
     ) -> None:
-        running = _Running(
-            job=job, place=place, resumed=resumed, given_up=given_up, line=self.deferred,
-            account=JudgeAccount(job.priority, waits=given_up is None),
-        )  # fmt: skip
+        # What the judge alone was waited for too long still waits for embeddings.
+        account = JudgeAccount(job.priority, waits=given_up is None or not place.vectorless)
+        running = _Running(job=job, place=place, resumed=resumed, given_up=given_up, account=account)
         self._decoded[job.trace_id] = job.closing.decoded
         self._under_way[job.trace_id] = asyncio.create_task(self._run(running))
 
@@ -292,10 +294,10 @@ class JudgeQueue:
             if await self._ask(running):
                 self.results[job.trace_id] = await asyncio.to_thread(self.stages.end, job, self.clock_ns())
             else:
-                running.line.park(job.closing, running.place)
+                self._park(job.closing, running.place)
         except Exception as error:  # noqa: BLE001  # whatever fails is one trace, not the queue
             log.warning("a verdict could not be reached; its trace waits", extra={"cause": str(error)})
-            self.deferred.park(job.closing, running.place)
+            self._park(job.closing, running.place)
         finally:
             del self._under_way[job.trace_id], self._decoded[job.trace_id]
             self.progress.set()
@@ -307,8 +309,11 @@ class JudgeQueue:
             if evaluation is not None:
                 await self.stages.evaluator.finish(evaluation, partial(self._admit, running), running.account)
         except PostponedError as error:
-            running.place = replace(running.place, judgements=evaluation.judgements if evaluation is not None else {})
-            running.line = self.without_vectors if isinstance(error, EmbeddingsOutError) else self.deferred
+            vectorless = isinstance(error, EmbeddingsOutError)
+            if vectorless and not self._embeddings_out:  # they are out for what this one asks alone
+                self._vectors_again_ns = self.clock_ns() + _REST_NS
+            place = self._in_line(running.place, vectorless=vectorless)
+            running.place = replace(place, judgements=evaluation.judgements if evaluation is not None else {})
             return False
         except Exception as error:  # noqa: BLE001  # a bug costs one trace its verdict and must not end the monitor
             fail(running.job, error)
@@ -320,13 +325,23 @@ class JudgeQueue:
             self._unreachable = self._outage or ""
             # A provider that failed the health probe received nothing of the trace, so the attempt does not count.
             attempts = running.place.attempts + (evaluation.requested_in_vain or not self._unreachable)
-            running.place = replace(running.place, attempts=attempts, judgements=evaluation.judgements)
+            place = self._in_line(running.place, vectorless=False)
+            running.place = replace(place, attempts=attempts, judgements=evaluation.judgements)
             return not self._unreachable and running.place.attempts >= ATTEMPTS
         if not is_last:
             self._unreachable = ""
         if any(why.startswith(OVER_BUDGET) for why in failures):
             evaluation.withdraw()
         return True
+
+    def _in_line(self, place: DeferredPlace, *, vectorless: bool) -> DeferredPlace:
+        """The place of a trace in the line in which it waits next: in another one it waits from now on."""
+        if place.vectorless == vectorless:
+            return place
+        return replace(place, vectorless=vectorless, since_ns=self.clock_ns())
+
+    def _park(self, closing: Closing, place: DeferredPlace) -> None:
+        self._lines[place.vectorless].park(closing, place)
 
     def _admit(self, running: _Running) -> NoAnswer | None:
         if running.given_up is not None:
@@ -352,14 +367,16 @@ class JudgeQueue:
 
 @dataclass(frozen=True, slots=True)
 class DeferredPlace:
-    """A trace's place in the order of age. ``since_ns`` is when it was first deferred, in ns.
+    """A trace's place in the order of age. ``since_ns`` is when it was deferred in the line that it is in, in ns.
 
-    ``share`` is the judged share at which it was drawn, None before the draw; a trace is drawn once. ``attempts``
-    counts failed requests to the judge, ``judgements`` are those requests.
+    ``vectorless``: it waits for embeddings, else for the judge. ``share`` is the judged share at which it was drawn,
+    None before the draw; a trace is drawn once. ``attempts`` counts failed requests to the judge, ``judgements`` are
+    those requests.
     """
 
     since_ns: int
     number: int
+    vectorless: bool = False
     share: float | None = None
     attempts: int = 0
     judgements: JudgementsByMetric = field(default_factory=dict, compare=False)
@@ -369,11 +386,12 @@ class DeferredTraces:
     """Closed traces that wait until the judge can be asked, oldest first.
 
     ``max_waiting`` bounds their number, ``max_wait_ns`` the wait of each in ns. Only ids are kept in memory. The spans
-    are in the store, where the trace is still open, so a restart finds it again.
+    are in the store, where the trace is still open, so a restart finds it again. ``in_turn``: one that comes back is
+    started after all others, so that none that fails again and again keeps others from being tried.
     """
 
-    def __init__(self, *, max_waiting: int, max_wait_ns: int) -> None:
-        self._max_waiting, self._max_wait_ns = max_waiting, max_wait_ns
+    def __init__(self, *, max_waiting: int, max_wait_ns: int, in_turn: bool = False) -> None:
+        self._max_waiting, self._max_wait_ns, self._in_turn = max_waiting, max_wait_ns, in_turn
         self._closings: dict[bytes, tuple[DeferredPlace, Closing]] = {}
         self._order: list[tuple[int, int, bytes]] = []
         self._number = 0
@@ -390,9 +408,13 @@ class DeferredTraces:
         return self._order[0][0] if self._closings else None
 
     @property
-    def oldest(self) -> Closing | None:
-        """The oldest; None when none waits."""
-        return self._closings[self._order[0][-1]][1] if self._closings else None
+    def first(self) -> Closing | None:
+        """The one to be started next; None when none waits."""
+        return self._closings[self._next][1] if self._closings else None
+
+    @property
+    def _next(self) -> bytes:
+        return next(iter(self._closings)) if self._in_turn else self._order[0][-1]
 
     def place(self, now_ns: int) -> DeferredPlace:
         """A place behind all others."""
@@ -410,9 +432,8 @@ class DeferredTraces:
         self._closings[closing.trace_id] = (place, replace(closing, revision=waiting.revision))
 
     def next(self) -> tuple[DeferredPlace, Closing]:
-        """Remove and return the oldest."""
-        *_, trace_id = heapq.heappop(self._order)
-        return self._closings.pop(trace_id)
+        """Remove and return the first."""
+        return self._remove(self._next)
 
     def overdue(self, now_ns: int) -> Iterator[tuple[DeferredPlace, Closing]]:
         """Remove and yield traces that waited too long, and the oldest while too many wait."""
@@ -420,4 +441,13 @@ class DeferredTraces:
             late = self._order[0][0] + self._max_wait_ns <= now_ns
             if not late and len(self._closings) <= self._max_waiting:
                 return
-            yield self.next()
+            yield self._remove(self._order[0][-1])
+
+    def _remove(self, trace_id: bytes) -> tuple[DeferredPlace, Closing]:
+        place, closing = self._closings.pop(trace_id)
+        if self._order[0][-1] == trace_id:
+            heapq.heappop(self._order)
+        else:
+            self._order.remove((place.since_ns, place.number, trace_id))
+            heapq.heapify(self._order)
+        return place, closing

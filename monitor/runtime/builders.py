@@ -85,6 +85,7 @@ def judge_queue(config: Config, stages: EvaluationStages, clock_ns: Callable[[],
         without_vectors=DeferredTraces(
             max_waiting=embedding.max_waiting if embedding else BATCH,
             max_wait_ns=embedding.max_wait.ns if embedding else 10**9,
+            in_turn=True,
         ),
         clock_ns=clock_ns,
         capacity=judge.concurrency if judge else BATCH,

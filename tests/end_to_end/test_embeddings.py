@@ -263,6 +263,18 @@ def test_an_outage_that_lasts_ends_the_run_which_goes_on_from_there(tmp_path):
         assert [verdict["case_id"] for verdict in verdicts(tmp_path)] == [case["case_id"] for case in cases]
 
 
+@LITELLM.mark
+def test_a_case_that_is_above_a_limit_for_as_long_as_is_waited_costs_no_other_its_value(tmp_path):
+    cases, works = some_cases(12), embeds(meaning_of)
+    with Provider(lambda seen: (too_many("0.1") if b"Kunde 3." in seen.raw else works)(seen)) as provider:
+        remote = {**REMOTE, "api_base": provider.url, "max_wait": "2s"}
+        done = score(tmp_path, remote, *cases, rubric="benchmarks")
+        assert done.returncode == 0, done.stderr
+    found = {v["case_id"]: s for v in verdicts(tmp_path) for s in v["scores"] if s["metric"] == "answer_relevancy"}
+    assert [name for name, each in found.items() if each["status"] != "scored"] == ["c3"]
+    assert found["c3"]["reason"].startswith("embeddings unavailable: ")
+
+
 def spoken(number: int, name: str = "step") -> bytes:
     stated = {
         "langfuse.observation.input": f"Refund {number}?", "langfuse.observation.output": f"Kunde Erstattung {number}.",

@@ -158,6 +158,7 @@ async def finish(
             judgements = evaluation.judgements
             if isinstance(error, EmbeddingsOutError):
                 await _until_answering(embedding, began + waits.embedding_s)
+                account.waits = time.monotonic() < began + waits.embedding_s  # then its texts are at fault
             else:
                 await _until_back(judge, waits_until)
             continue

@@ -39,7 +39,7 @@ class PipelineBench:
             evaluator=evaluator, reference_keys=("expected_outcome",),
         )  # fmt: skip
         deferred = DeferredTraces(**{"max_waiting": 1000, "max_wait_ns": 3600 * 10**9, **bounds})
-        vectorless = DeferredTraces(**{"max_waiting": 1000, "max_wait_ns": 3600 * 10**9, **bounds})
+        vectorless = DeferredTraces(**{"max_waiting": 1000, "max_wait_ns": 3600 * 10**9, **bounds}, in_turn=True)
         self.judge_queue = JudgeQueue(
             stages=stages, deferred=deferred, without_vectors=vectorless, clock_ns=self.clock, capacity=room,
             shares=JudgedShares(self.store.kept.room("judged_shares"), clock_ns=self.clock),

@@ -13,6 +13,7 @@ from sidejudge.integrations.otlp.wire.tracestate import NEVER, randomness
 from sidejudge.integrations.store.sqlite import StoreError
 from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT, OUTAGE, OVER_BUDGET, Backends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.evaluate.judge_queue import DeferredTraces
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.metrics.settle import settle
@@ -490,6 +491,7 @@ class Vectors:
 
     def __init__(self):
         self.outage: EmbeddingError | None = None
+        self.never: set[str] = set()
         self.requested: list[str] = []
 
     async def answer(self, case, questions):
@@ -497,7 +499,8 @@ class Vectors:
         if asked:
             self.requested.append(case.trace_id)
         out = NoAnswer(f"{EMBEDDINGS_OUT}: refused", failed=True)
-        reply = out if self.outage is not None else Answer(value=(1.0,), method=Method.EMBEDDING)
+        is_out = self.outage is not None or case.trace_id in self.never
+        reply = out if is_out else Answer(value=(1.0,), method=Method.EMBEDDING)
         return dict.fromkeys(asked, reply)
 
 
@@ -600,3 +603,51 @@ async def test_after_an_outage_of_embeddings_what_needs_none_waits_behind_one_tr
     await b.ended(9)
     assert [number for number in b.requested() if number > 5] == [6, 7, 8]
     assert max(map(b.requested().index, (7, 8))) <= 4
+
+
+async def test_what_was_waited_for_too_long_for_want_of_room_still_waits_for_embeddings(both):
+    b = both(room=1)
+    b.judge_queue.deferred = DeferredTraces(max_waiting=1, max_wait_ns=SECOND)
+    b.vectors.outage = OUT
+    for number in range(4):
+        await b.close(number, name="both")
+    await b.drained()
+    assert (b.numbers(), len(b.judge_queue.without_vectors)) == ([], 4)
+    b.vectors.outage = None
+    await b.ended(4)
+    assert all(ending.verdicts[0].passed for ending in b.reported)
+
+
+async def test_how_long_a_trace_waited_for_embeddings_does_not_count_as_a_wait_for_the_judge(both):
+    b = both(max_wait_ns=60 * SECOND)
+    b.vectors.outage = OUT
+    await b.close(0, name="both")
+    await b.drained()
+    b.now += 50 * SECOND
+    b.vectors.outage, b.judge.outage = None, "503"
+    await b.drained()
+    b.now += 50 * SECOND
+    await b.drained()
+    assert (b.numbers(), len(b.judge_queue.deferred)) == ([], 1)
+    b.judge.outage = None
+    await b.ended(1)
+    assert b.reported[0].verdicts[0].passed
+
+
+async def test_a_trace_for_which_alone_embeddings_are_out_keeps_no_other_from_them(both):
+    b = both(room=1)
+    b.vectors.never, b.vectors.outage = {trace(0).hex()}, OUT
+    for number in range(4):
+        await b.close(number, name="both")
+    await b.drained()
+    b.vectors.outage = None
+    await b.drained()
+    b.now += 5 * SECOND
+    await b.ended(3)
+    await b.drained()
+    tried = b.vectors.requested.count(trace(0).hex())
+    await b.drained()
+    assert (b.numbers(), b.vectors.requested.count(trace(0).hex())) == ([1, 2, 3], tried), "it is tried now and then"
+    b.vectors.never, b.now = set(), b.now + 5 * SECOND
+    await b.ended(4)
+    assert b.reported[3].verdicts[0].passed

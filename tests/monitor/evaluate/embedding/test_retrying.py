@@ -84,6 +84,14 @@ async def test_texts_that_fail_while_others_are_answered_are_at_fault(provider, 
     await library.close()
 
 
+async def test_what_is_above_a_limit_that_leaves_room_for_others_waits_and_is_no_outage(model, provider):
+    provider.standing = unless(b"poison", openai.too_many("0"), provider.standing)
+    with pytest.raises(EmbeddingError, match="rate limited") as reported:
+        await model.embed(["poison"])
+    assert (reported.value.of_texts, reported.value.outage, model.outage) == (True, True, None)
+    assert len(await model.embed(["aa"])) == 1
+
+
 async def test_an_endpoint_that_hangs_is_out_after_one_text_of_our_own(provider):
     library = LiteLLM()
     made = Retrying(RemoteModel("openai/m", library, api_base=provider.url, api_key="sk", timeout_s=0.3))
