@@ -188,16 +188,15 @@ def _without(body: str, ids: Collection[str]) -> str | None:
     """A notice without the examples that are these traces, and what is known of their failures; None: it is none."""
     try:
         stated = json.loads(body)
-    except ValueError:  # a byte may have changed
+        for event in stated["events"]:
+            if any(each in json.dumps(event) for each in ids):
+                event |= {"examples": [], "failure": None, "explained": None}
+        for line in (stated["report"] or {}).get("failures", ()):
+            line["examples"] = [each for each in line["examples"] if each not in ids]
+        left = json.dumps(stated)
+    except (ValueError, LookupError, TypeError, AttributeError):  # a result; or a byte may have changed
         return None
-    if not {"kind", "events"} <= stated.keys():
-        return None
-    for event in stated["events"]:
-        if any(each in json.dumps(event) for each in ids):
-            event |= {"examples": [], "failure": None, "explained": None}
-    for line in (stated["report"] or {}).get("failures", ()):
-        line["examples"] = [each for each in line["examples"] if each not in ids]
-    return json.dumps(stated)
+    return None if any(each in left for each in ids) else left  # of a part of the traffic that is named after a trace
 
 
 def _scores(connection: sqlite3.Connection, trace_id: bytes, now_ns: int, *, delete_there: bool) -> int:

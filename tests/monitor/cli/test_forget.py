@@ -354,3 +354,25 @@ async def test_many_traces_are_forgotten_in_steps_between_which_a_monitor_writes
     assert len({left for left in seen if 1 < left < len(ids)}) > 1, seen
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT id FROM mail").fetchall() == [(f"{ids[0].hex()}/1",)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param('["{0}"]', id="a list"),
+        pytest.param('{{"kind": "alert", "events": null, "report": "{0}"}}', id="no events"),
+        pytest.param('{{"kind": "alert", "events": [{{"examples": ["{0}"]}}], "re-ort": null}}', id="a byte changed"),
+        pytest.param(
+            '{{"kind": "alert", "events": [{{"labels": [["slice", "{0}"]]}}], "report": null}}',
+            id="a part of the traffic",
+        ),
+    ],
+)
+async def test_what_waits_and_names_a_forgotten_trace_is_deleted_where_it_cannot_go_on_without_it(tmp_path, body):
+    store = Store(tmp_path / "s.sqlite")
+    await store.notifications.put(
+        [Entry(destination="chat", id=f"{n}", body=body.format(trace(n).hex())) for n in (1, 2)], 1
+    )
+    erase(store.path, [trace(1)], scores=False, now_ns=2)
+    assert [entry.id for entry in store.notifications.waiting("chat", 10)] == ["2"]
+    store.close()
