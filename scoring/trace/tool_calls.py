@@ -236,16 +236,25 @@ def _answering(trace: Trace, calls: Sequence[ToolCall]) -> set[str]:
 def demanded_form(trace: Trace) -> ToolCall | None:
     """The call that the last model call had to make, of which nothing came: the form that was asked for is its answer.
 
-    So Instructor has models answer. A tool that ran has a span or a result in a later request.
+    So Instructor has models answer. A tool that ran has a span or a result in a later request; one among others that
+    were offered may have run where nothing shows it.
     """
     last = max(speaking(trace), key=lambda span: (span.end_ns, span.start_ns), default=None)
     if last is None or last.demanded_tool is None or last.error is not None:
         return None
     calls = [call for message in last.output_messages for call in message.tool_calls]
-    if len(calls) != 1 or calls[0].name != last.demanded_tool or calls[0].error is not None:
+    if len(calls) != 1 or calls[0].name != last.demanded_tool or calls[0].error is not None or _offers_several(last):
         return None
     after = (span for span in trace.spans if span.start_ns >= last.start_ns)  # a step of that name is its run, too
     return None if any(last.demanded_tool in (span.name, span.tool and span.tool.name) for span in after) else calls[0]
+
+
+def _offers_several(span: Span) -> bool:
+    if len(span.tool_definitions) != 1:
+        return bool(span.tool_definitions)
+    stated = decoded(span.tool_definitions[0])
+    tools = decoded(stated.get("tools")) if isinstance(stated, dict) else stated
+    return isinstance(tools, list) and len(tools) > 1
 
 
 def asks_for_tools(span: Span) -> bool:

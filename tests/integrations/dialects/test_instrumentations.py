@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -1639,7 +1640,9 @@ def test_so_did_one_of_the_ai_sdk_7_and_whether_a_single_step_was_to_answer_is_u
 _FORM = {"chat_message": "It is shipped."}
 
 
-def _demanding(demand: dict[str, Any], *, form: dict[str, Any] = _FORM, ran: bool = False) -> Any:
+def _demanding(
+    demand: dict[str, Any], *, form: dict[str, Any] = _FORM, ran: bool = False, offered: Sequence[str] = ("Answer",)
+) -> Any:
     """The case of a model call by OpenInference whose request demanded a tool; ``ran``: with a span of its run."""
     scope = "openinference.instrumentation.openai"
     call = {
@@ -1650,6 +1653,9 @@ def _demanding(demand: dict[str, Any], *, form: dict[str, Any] = _FORM, ran: boo
         "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "Answer",
         "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": json.dumps(form),
     }  # fmt: skip
+    for at, name in enumerate(offered):
+        tool = {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+        call[f"llm.tools.{at}.tool.json_schema"] = json.dumps(tool)
     spans = [_raw("run", "app"), _raw("ChatCompletion", scope, number=2, parent=1, attributes=call)]
     if ran:
         tool = {"openinference.span.kind": "TOOL", "tool.name": "Answer", "input.value": json.dumps(form)}
@@ -1678,8 +1684,11 @@ def test_a_form_that_a_request_demanded_by_a_tool_is_the_answer(demand: dict[str
     ({"tool_choice": {"type": "function", "function": {"name": "Other"}}}, {}),
     ({"messages": 'I wrote "tool_choice": {"type": "tool", "name": "Answer"}'}, {}),
     ({"tool_choice": {"type": "tool", "name": "Answer"}}, {"ran": True}),
+    ({"tool_choice": {"type": "tool", "name": "Answer"}}, {"offered": ["Answer", "find_order"]}),
 ])  # fmt: skip
-def test_a_call_that_was_free_or_of_a_tool_that_ran_is_no_answer(demand: dict[str, Any], more: dict[str, bool]) -> None:
+def test_a_call_that_was_free_or_of_a_tool_that_ran_or_may_have_is_no_answer(
+    demand: dict[str, Any], more: dict[str, Any]
+) -> None:
     assert _demanding(demand, **more).model_output is None
 
 
