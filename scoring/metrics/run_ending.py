@@ -273,7 +273,7 @@ def _unanswered(case: Case) -> Result:
 def _open_end(case: Case) -> NotApplicable | Unavailable | None:
     """Why a run that ended behind a call of a tool may have an answer elsewhere, or as that call; None without one."""
     again = _ended_by_a_call(case)
-    if again is None and (_goes_on_elsewhere(case) or (_hands_over(case) and not _failed_as_a_whole(case))):
+    if (again is None and _goes_on_elsewhere(case)) or (_hands_over(case) and not _failed_as_a_whole(case)):
         return _GOES_ON
     return _ENDED_BY_A_CALL if again is False else None
 

@@ -1590,6 +1590,7 @@ def _ai_sdk_loop(*steps: tuple[str, object]) -> Any:
     ([("find", "Riga"), ("show", "shown")], "unavailable"),  # or it was to stop at a call of this tool
     ([("find", {"error": "no such day"}), ("find", "Oslo")], "unavailable"),  # or at a call of it that succeeds
     ([("find", {"error": "no such day"}), ("find", {"error": "no such day"})], 0.0),
+    ([("transfer_to_refunds", "done"), ("transfer_to_refunds", "done")], "not_applicable"),  # which may have the answer
     ([("find", "Riga"), ("find", None)], "not_applicable"),  # the caller answers it, in a run of its own
     ([("find", "Riga")], "not_applicable"),  # a single step: the application may go on by itself
 ])  # fmt: skip
