@@ -405,7 +405,7 @@ class DeferredTraces:
     @property
     def oldest_ns(self) -> int | None:
         """When the oldest was deferred, ns since the epoch; None when none waits."""
-        return self._order[0][0] if self._closings else None
+        return self._closings[self._oldest][0].since_ns if self._closings else None
 
     @property
     def first(self) -> Closing | None:
@@ -414,7 +414,16 @@ class DeferredTraces:
 
     @property
     def _next(self) -> bytes:
-        return next(iter(self._closings)) if self._in_turn else self._order[0][-1]
+        return next(iter(self._closings)) if self._in_turn else self._oldest
+
+    @property
+    def _oldest(self) -> bytes:
+        while True:
+            since_ns, number, trace_id = self._order[0]
+            place, _ = self._closings.get(trace_id, (None, None))
+            if place is not None and (place.since_ns, place.number) == (since_ns, number):
+                return trace_id
+            heapq.heappop(self._order)  # it was started before its turn by age
 
     def place(self, now_ns: int) -> DeferredPlace:
         """A place behind all others."""
@@ -437,17 +446,13 @@ class DeferredTraces:
 
     def overdue(self, now_ns: int) -> Iterator[tuple[DeferredPlace, Closing]]:
         """Remove and yield traces that waited too long, and the oldest while too many wait."""
-        while self._order:
-            late = self._order[0][0] + self._max_wait_ns <= now_ns
+        while self._closings:
+            late = (self.oldest_ns or 0) + self._max_wait_ns <= now_ns
             if not late and len(self._closings) <= self._max_waiting:
                 return
-            yield self._remove(self._order[0][-1])
+            yield self._remove(self._oldest)
 
     def _remove(self, trace_id: bytes) -> tuple[DeferredPlace, Closing]:
-        place, closing = self._closings.pop(trace_id)
         if self._order[0][-1] == trace_id:
             heapq.heappop(self._order)
-        else:
-            self._order.remove((place.since_ns, place.number, trace_id))
-            heapq.heapify(self._order)
-        return place, closing
+        return self._closings.pop(trace_id)

@@ -157,8 +157,8 @@ async def finish(
         except PostponedError as error:
             judgements = evaluation.judgements
             if isinstance(error, EmbeddingsOutError):
-                await _until_answering(embedding, began + waits.embedding_s)
-                account.waits = time.monotonic() < began + waits.embedding_s  # then its texts are at fault
+                until = began + waits.embedding_s  # beyond it, texts that fail while others are answered are at fault
+                account.waits = await _until_answering(embedding, until) or time.monotonic() < until
             else:
                 await _until_back(judge, waits_until)
             continue
@@ -200,8 +200,12 @@ async def _until_back(judge: JudgeBackendProtocol | None, until: float) -> None:
         await asyncio.sleep(LOOK_S)
 
 
-async def _until_answering(embedding: EmbeddingBackendProtocol | None, until: float) -> None:
+async def _until_answering(embedding: EmbeddingBackendProtocol | None, until: float) -> bool:
+    """Whether they were out for all. Raises ``EmbeddingError`` where they stay so."""
+    was_out = False
     while embedding is not None and (out := embedding.outage) is not None:
         if out.lasting or time.monotonic() >= until:
             raise out
+        was_out = True
         await asyncio.sleep(LOOK_S)
+    return was_out
