@@ -254,8 +254,8 @@ class EmbeddingBackend:
 
     def _report(self, error: EmbeddingError) -> None:
         """Log a failure once, and an outage again where the model worked in between."""
-        if self._reported is None or self._reported.logged != error.logged:
-            out = error.outage and not error.of_texts
+        before, out = self._reported, error.outage and not error.of_texts
+        if before is None or (before.logged, before.of_texts) != (error.logged, error.of_texts):
             event = "embeddings are unreachable; traces that need them wait" if out else "could not embed"
             log.error(event, extra={"cause": error.logged, "remedy": error.remedy})
         self._reported = error

@@ -156,7 +156,7 @@ async def test_what_embeddings_leave_open_a_judge_is_asked():
 
 
 @LITELLM.mark
-async def test_a_case_that_an_endpoint_cannot_take_costs_those_that_asked_with_it_nothing():
+async def test_a_case_that_an_endpoint_cannot_take_costs_those_that_asked_with_it_nothing(caplog):
     library = LiteLLM()
     works = fake.embeds(lambda _: (1.0, 0.5))
     with fake.Provider(lambda seen: (fake.error(500, "broken") if b"poison" in seen.raw else works)(seen)) as provider:
@@ -168,6 +168,10 @@ async def test_a_case_that_an_endpoint_cannot_take_costs_those_that_asked_with_i
         (why,) = [str(reply.reason) for reply in failed]
         assert why.startswith("embeddings of openai/m: overloaded")
         assert made.outage is None
+        provider.standing = fake.error(500, "broken")
+        await made.answer(CASE, [SentenceSimilarity((("e", "b"),))])
+        out = "embeddings are unreachable; traces that need them wait"
+        assert [record.message for record in caplog.records] == ["could not embed", out], "though for the same cause"
         await made.close()
     await library.close()
 
