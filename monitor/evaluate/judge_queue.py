@@ -34,7 +34,6 @@ from .backends import (
     PostponedError,
 )
 from .evaluator import JudgementsByMetric
-from .judge.breaker import FIRST_PAUSE_S
 from .result import EvaluationJob, TraceResult, fail
 from .stages import EvaluationStages
 
@@ -70,7 +69,8 @@ class _Running:
     account: JudgeAccount
 
 
-_REST_NS: Final = int(FIRST_PAUSE_S * 1e9)
+_REST_NS: Final = 5 * 10**9
+"""As long as the first pause of a circuit, which is not imported where there is no judge."""
 _KEPT_NS: Final = 30 * DAY_NS
 """A share this old is of a trace that ended just before a crash."""
 
