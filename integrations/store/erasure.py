@@ -115,6 +115,7 @@ def erase(
         mail = _Mail(connection, {trace_id.hex() for trace_id in order})
         for begin in range(0, max(1, len(order)), _AT_ONCE):
             some, since_s = order[begin : begin + _AT_ONCE], time.monotonic()
+            last = begin + _AT_ONCE >= len(order)
             with connection:  # one transaction: all of these, or nothing
                 connection.execute("BEGIN IMMEDIATE")
                 for trace_id in some:
@@ -128,9 +129,9 @@ def erase(
                     rows["judge answers"] += connection.execute("DELETE FROM judged").rowcount
                     rows["vectors"] += connection.execute("DELETE FROM vectors").rowcount
                 # With the first, so that a kill loses no request; with the last, behind what came meanwhile.
-                if begin == 0 or begin + _AT_ONCE >= len(order):
+                if begin == 0 or last:
                     put_entries(connection, entries, now_ns)
-            if begin + _AT_ONCE < len(order):
+            if not last:
                 time.sleep(time.monotonic() - since_s)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         rewritten = _rewritten(path, connection)

@@ -313,10 +313,9 @@ def _ended_by_a_call(case: Case) -> bool | None:
     whole = next((span for span in islice(trace.ancestors(last), 2) if span.finish_reason == "tool_calls"), None)
     if whole is None or whole.kind not in (SpanKind.CHAIN, SpanKind.AGENT):
         return None
-    below = trace.children[whole.span_id]
     steps = [
         span
-        for each in below
+        for each in trace.children[whole.span_id]
         for span in (trace.children.get(each.span_id, ()) if each.kind is SpanKind.CHAIN else (each,))
         if span.kind is SpanKind.LLM
     ]
