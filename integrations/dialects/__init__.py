@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.scoring.lexical.memory import Remembered
+from sidejudge.scoring.lexical.memory import remembered_by_names
 from sidejudge.scoring.trace.span import Span, SpanKind
 
 from . import (
@@ -118,7 +118,7 @@ def _in_question(names: tuple[str, ...]) -> tuple[tuple[Dialect, bool], ...]:
     return tuple(found)
 
 
-_candidates = Remembered(_in_question)
+_candidates = remembered_by_names(_in_question)
 
 
 def _completed(raw: RawSpan, span: Span) -> Span:

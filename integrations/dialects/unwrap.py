@@ -33,6 +33,7 @@ _WHOLE_MARKS = frozenset({_BY_LITELLM, "HIDDEN:non-empty", "<REDACTED>", "[REDAC
 ``[redacted]`` is none: kept contents are read as well, where it stands for what the operator's patterns match.
 """
 _LONGEST_MARK = max(map(len, _WHOLE_MARKS))
+_FIRST_OF_MARKS = frozenset("<[") | {mark[0] for mark in (*_MARKS, *_WHOLE_MARKS)}
 
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
 _RETURNED = frozenset({"output", "outputs", "result", "_value", "__default__"})
@@ -83,6 +84,8 @@ def removed(text: str) -> bool:
     >>> removed("[object ToolMessage]"), removed("[object Object]")
     (True, False)
     """
+    if text[:1] not in _FIRST_OF_MARKS:  # nearly every text
+        return False
     if len(text) <= _LONGEST_MARK and text in _WHOLE_MARKS:
         return True
     printed = _PRINTED_AS.get(text[:5]) if text[:1] == "[" else _AT_ADDRESS if text[:1] == "<" else None

@@ -1,7 +1,7 @@
 """Memory: cached results for what comes again and again, bounded in number and in length.
 
-Of texts, of which a bound on their number would not suffice, because their writer chooses their length; of single
-characters, for ``str.translate``; and of names, because spans from one line of an application always have the same.
+Of texts and of names, whose number and length their writer chooses, spans from one line of an application always having
+the same names; and of single characters, for ``str.translate``.
 """
 
 from __future__ import annotations
@@ -9,30 +9,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
+Key = TypeVar("Key", str, tuple[str, ...])
 Found = TypeVar("Found")
 
 
-class TextMemory(Generic[Found]):
-    """A cached function of one text; the cache is emptied when its texts exceed ``longest`` characters together."""
+class Remembered(dict[Key, Found], Generic[Key, Found]):
+    """What ``answer`` gave for each key, in two generations of the size ``most``, together twice that.
 
-    def __init__(self, answer: Callable[[str], Found], longest: int) -> None:
-        self._answer, self._longest = answer, longest
-        self._known: dict[str, Found] = {}
-        self._length = 0
+    When the younger is full it takes the place of the older, so that keys in use stay: emptied instead, a memory that
+    is a little too small for its keys answers next to none of them.
+    """
 
-    def __call__(self, text: str) -> Found:
-        try:
-            return self._known[text]
-        except KeyError:
-            found = self._answer(text)
-        if len(text) <= self._longest:
-            if self._length + len(text) > self._longest:
-                self._known.clear()
-                self._length = 0
-            # Threads that add at once may count a text twice, or not: until it begins anew.
-            self._length += len(text)
-            self._known[text] = found
+    def __init__(self, answer: Callable[[Key], Found], size: Callable[[Key], int], most: int, longest: int) -> None:
+        super().__init__()
+        self._answer: Callable[[Key], Found] = answer
+        self._size: Callable[[Key], int] = size
+        self._most, self._longest = most, longest
+        self.clear()
+
+    def clear(self) -> None:
+        super().clear()
+        self._held = 0
+        self._older: dict[Key, Found] = {}
+
+    def __missing__(self, key: Key) -> Found:
+        older = self._older
+        found = older[key] if key in older else self._answer(key)
+        if (size := self._size(key)) <= self._longest:
+            if self._held + size > self._most:
+                older = dict(self)
+                self.clear()
+                self._older = older
+            # Threads that add at once may count a key twice, or not: until it begins anew.
+            self._held += size
+            self[key] = found
         return found
+
+
+def by_text(answer: Callable[[str], Found], longest: int) -> Callable[[str], Found]:
+    """The remembering form of a function of one text; it holds twice ``longest`` characters at most."""
+    return Remembered(answer, len, longest, longest).__getitem__
 
 
 Known = TypeVar("Known", int, str)
@@ -55,26 +71,15 @@ class CodePoints(dict[int, Known], Generic[Known]):
         return found
 
 
-_MOST_SETS, _MOST_NAMES, _LONGEST = 512, 256, 8192
-"""Limits: sets of names that are remembered, names in one set, and characters of all its names."""
+_LONGEST, _SETS = 8192, 1024
+"""Limits: characters of all names of a set that is remembered, and sets in a generation."""
+
+
+def remembered_by_names(answer: Callable[[tuple[str, ...]], Found]) -> Remembered[tuple[str, ...], Found]:
+    """What a function gives for names in their order, each set counted as a thousand characters or its own."""
+    return Remembered(answer, lambda names: max(sum(map(len, names)), 1024), _SETS * 1024, _LONGEST)
 
 
 def by_names(answer: Callable[[tuple[str, ...]], Found]) -> Callable[[tuple[str, ...]], Found]:
-    """The cached form of a function of names in their order."""
-    return Remembered(answer).__getitem__
-
-
-class Remembered(dict[tuple[str, ...], Found]):
-    """The remembered answers; when there are too many it starts anew."""
-
-    def __init__(self, answer: Callable[[tuple[str, ...]], Found]) -> None:
-        super().__init__()
-        self._answer = answer
-
-    def __missing__(self, names: tuple[str, ...]) -> Found:
-        found = self._answer(names)
-        if len(names) <= _MOST_NAMES and sum(map(len, names)) <= _LONGEST:
-            if len(self) >= _MOST_SETS:
-                self.clear()
-            self[names] = found
-        return found
+    """The remembering form of a function of names in their order."""
+    return remembered_by_names(answer).__getitem__

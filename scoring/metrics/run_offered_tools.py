@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import incomplete
-from sidejudge.scoring.lexical.memory import TextMemory
+from sidejudge.scoring.lexical.memory import by_text
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, at_least, must_be_one
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MOST_TEXTS: Final = 32
 """Most distinct texts of definitions of one run that are read."""
 _LONGEST_TEXT: Final = 1 << 17
-REMEMBERED: Final = 1 << 18
+REMEMBERED: Final = 2 * _LONGEST_TEXT
 """Most cached characters of definitions, and of schemas: an application sends the same with every call."""
 _NONE_OFFERED: Final = NotApplicable(Reason("which tools the models were offered is not in the trace"))
 _ALL_FAILED: Final = NotApplicable(Reason("every run that was offered tools ended in an error before it answered"))
@@ -86,7 +86,7 @@ def _read_definitions(text: str) -> Mapping[str, OfferedTool]:
     return found
 
 
-_known: Final = TextMemory(_read_definitions, REMEMBERED)
+_known: Final = by_text(_read_definitions, _LONGEST_TEXT)
 
 
 def _tools_in(value: Json) -> Iterator[OfferedTool]:
@@ -126,7 +126,7 @@ def _compiled(schema: str) -> jsonschema_rs.Validator | None:
         return None
 
 
-_validator: Final = TextMemory(_compiled, REMEMBERED)
+_validator: Final = by_text(_compiled, _LONGEST_TEXT)
 
 
 def _with_null(schema: Json) -> Json:

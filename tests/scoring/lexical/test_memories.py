@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 
 from sidejudge.scoring.judging.layout import fence
-from sidejudge.scoring.lexical.memory import MOST, CodePoints, TextMemory
+from sidejudge.scoring.lexical.memory import MOST, CodePoints, by_text
 from sidejudge.scoring.lexical.text import fold_digits, tokens
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.metrics import run_offered_tools
@@ -58,9 +58,9 @@ def test_definitions_of_tools_without_end_leave_little_behind():
     assert grown(work) < 4 * run_offered_tools.REMEMBERED
 
 
-def test_a_text_memory_keeps_as_much_as_it_may():
+def test_a_memory_of_texts_keeps_those_in_use_and_no_more_than_it_may():
     asked = []
-    memory = TextMemory(lambda text: asked.append(text) or text.upper(), 6)
-    for text in ("aa", "bb", "aa", "cc", "bb", "dd", "dd", "aa", "too long", "too long"):
+    memory = by_text(lambda text: asked.append(text) or text.upper(), 6)
+    for text in ("aa", "bb", "aa", "cc", "dd", "aa", "ee", "ff", "aa", "bb", "too long", "too long"):
         assert memory(text) == text.upper()
-    assert asked == ["aa", "bb", "cc", "dd", "aa", "too long", "too long"]
+    assert asked == ["aa", "bb", "cc", "dd", "ee", "ff", "bb", "too long", "too long"]
