@@ -244,13 +244,17 @@ class Watch:
         if self.cursor_ns > facts.now_ns + HOUR_NS:  # the clock was ahead, and was set back
             self.cursor_ns = facts.now_ns
         windows, adaptive = [], self.declared.policy.mode == "adaptive"
+        slices = sum(tracked.sliced.series for tracked in self._tracked.values())  # added up once, not for each key
         for key in keys:
-            if key in self._tracked:
-                self._tracked[key].arrivals.no_later(facts.now_ns)
+            if (tracked := self._tracked.get(key)) is not None:
+                tracked.arrivals.no_later(facts.now_ns)
+                slices -= tracked.sliced.series
             self._step(key, facts.now_ns)
             if (tracked := self._tracked.get(key)) is not None:
-                room = MOST_SLICES - self._slices
-                tracked.sliced.look(self.declared, self._slice_pace(key), facts.now_ns, room=room)
+                own = tracked.sliced.series
+                pace, room = self._slice_pace(key, slices + own), MOST_SLICES - slices - own
+                tracked.sliced.look(self.declared, pace, facts.now_ns, room=room)
+                slices += tracked.sliced.series
             status = self._in_force(key, facts.now_ns)
             silence = status.silence
             if tracked is not None:
@@ -434,13 +438,8 @@ class Watch:
         """The number of series that share the false alarms, as a power of two, so that few new services move limits."""
         return int(1 << max(0, len(self._tracked) + self.metrics.series - 1).bit_length())
 
-    @property
-    def _slices(self) -> int:
-        """How many slices of all services are kept apart."""
-        return sum(tracked.sliced.series for tracked in self._tracked.values())
-
-    def _slice_pace(self, key: Key) -> SlicePace:
-        series = int(1 << max(0, self._slices - 1).bit_length())
+    def _slice_pace(self, key: Key, slices: int) -> SlicePace:
+        series = int(1 << max(0, slices - 1).bit_length())
         return SlicePace(self._windows.pace(key), series, self._windows.design.get(key, 1.0))
 
     def _pace(self, key: Key) -> ChartPace:

@@ -212,6 +212,9 @@ class Windows:
         self._max_verdicts, self._max_keys = max_verdicts, max_keys
         self._windows: dict[Key, _Window] = {}
         self._where: dict[tuple[str, str], Key] = {}
+        # Keys by how many verdicts their windows hold: to look at all windows would cost each verdict a thousand steps.
+        self._by_size: dict[int, dict[Key, None]] = {}
+        self._largest = 0  # at most so many
 
     def __len__(self) -> int:
         """Verdicts held, over all windows."""
@@ -225,12 +228,11 @@ class Windows:
         if former is not None:
             if self._windows[former].members[seen.identity].revision > seen.revision:
                 return False
-            self._windows[former].remove(seen.identity)
+            self._drop(former, self._windows[former], seen.identity)
         key = self._room_for(key)
-        # Taken out and put back: the order of the keys is that of their last verdict.
-        window = self._windows.pop(key, None) or _Window()
-        self._windows[key] = window
+        window = self._windows.setdefault(key, _Window())
         window.insert(seen)
+        self._sized(key, len(window.members) - 1, len(window.members))
         self._where[place] = key
         if self.reach_ns > self.window_ns:
             self._at(key, seen.at_ns)  # what is refilled after a restart never holds more than it did
@@ -257,7 +259,7 @@ class Windows:
         """Remove a rubric that is gone: its verdicts, and the keys that had some."""
         self.forget(rubric)
         for key in [key for key in self._windows if key.rubric == rubric]:
-            del self._windows[key]
+            self._remove(key)
 
     def keys(self) -> list[Key]:
         """Every key that has had a verdict, also when its window is empty by now, in alphabetical order."""
@@ -325,7 +327,9 @@ class Windows:
     def know(self, key: Key) -> None:
         """Hold an empty window of a key that had verdicts once."""
         key = self._room_for(key)
-        self._windows.setdefault(key, _Window())
+        if key not in self._windows:
+            self._windows[key] = _Window()
+            self._sized(key, None, 0)
 
     def _reach(self, window: _Window | None, now_ns: int) -> int:
         """How far back the window reaches now: to its oldest verdict, and to ``window_ns`` at least."""
@@ -399,9 +403,27 @@ class Windows:
     def _drop(self, key: Key, window: _Window, identity: str) -> None:
         window.remove(identity)
         del self._where[identity, key.rubric]
+        self._sized(key, len(window.members) + 1, len(window.members))
+
+    def _sized(self, key: Key, before: int | None, after: int | None) -> None:
+        """A window holds another number of verdicts; None: there was, or is, no window."""
+        if before is not None and (alike := self._by_size.get(before)) is not None:
+            alike.pop(key, None)
+            if not alike:
+                del self._by_size[before]
+        if after is not None:
+            self._by_size.setdefault(after, {})[key] = None
+            self._largest = max(self._largest, after)
+
+    def _remove(self, empty: Key) -> None:
+        del self._windows[empty]
+        self._sized(empty, 0, None)
 
     def _shorten(self) -> None:
-        key, window = max(self._windows.items(), key=lambda item: len(item[1].members))
+        while self._largest not in self._by_size:
+            self._largest -= 1  # never more steps than verdicts came
+        key = next(iter(self._by_size[self._largest]))
+        window = self._windows[key]
         oldest = window.oldest()
         if oldest is not None:
             self._evict(key, window, oldest)
@@ -410,8 +432,8 @@ class Windows:
     def _room_for(self, key: Key) -> Key:
         if key in self._windows or len(self._windows) < self._max_keys:
             return key
-        empty = next((known for known, window in self._windows.items() if not window.members), None)
+        empty = next(iter(self._by_size.get(0, ())), None)
         if empty is None:
             return Key(OTHER, OTHER, key.rubric)
-        del self._windows[empty]
+        self._remove(empty)
         return key

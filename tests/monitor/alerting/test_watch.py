@@ -23,6 +23,7 @@ from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.service_status import ServiceStatus, SilenceCause
 from sidejudge.scoring.status.status import Appraisal, Policy, Status, Thresholds
+from tests.linear_time import steps
 from tests.seed_policy import estimate_of
 
 MINUTE_NS = 60 * 10**9
@@ -650,3 +651,18 @@ def test_of_a_rubric_that_is_gone_nothing_is_known_and_its_alerts_are_not_known_
     assert list(played.watch.service_statuses(played.now_ns)) == []
     assert not played.watch.is_in_force("qa", "qa@1")
     assert len(played.reported) == before
+
+
+def test_a_look_costs_each_service_the_same_whatever_their_number():
+    def a_look(services: int) -> int:
+        windows = Windows(QUICK.window_ns)
+        watch = Watch(QUICK, windows)
+        for number in range(services):
+            key = KEY._replace(service=f"shop {number}")
+            seen = Observation(identity=str(number), at_ns=10**18, passed=True, slices={"release": "1"})
+            windows.add(key, seen)
+            watch.learn(key, seen)
+        watch.look(Observed(now_ns=10**18 + MINUTE_NS), {}, {})
+        return steps(lambda: watch.look(Observed(now_ns=10**18 + 2 * MINUTE_NS), {}, {}))
+
+    assert a_look(160) <= 4.5 * a_look(40)

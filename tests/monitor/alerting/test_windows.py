@@ -15,6 +15,7 @@ from sidejudge.scoring.status.service_status import OTHER
 from sidejudge.scoring.status.snapshots import CascadeSnapshot
 from sidejudge.scoring.status.status import Policy, Status
 from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
+from tests.linear_time import steps
 from tests.seed_policy import SEED, estimate_of
 
 KEY = Key("shop", "prod", "qa")
@@ -162,6 +163,17 @@ def test_memory_is_bounded_and_the_fullest_window_pays():
     assert windows.shortened == 901
     assert estimate_of(windows, KEY, 1000).n == 99
     assert estimate_of(windows, Key("quiet", "prod", "qa"), 1000).n == 1
+
+
+def test_a_verdict_beyond_what_is_held_costs_the_same_whatever_the_number_of_services():
+    def a_verdict(services: int) -> int:
+        windows = Windows(WINDOW, max_verdicts=3 * services, max_keys=services)
+        for number in range(3 * services):
+            windows.add(Key(f"shop {number % services}", "prod", "qa"), seen(str(number), 1000))
+        found = steps(lambda: windows.add(KEY._replace(service="shop 1"), seen("more", 1000)))
+        return found + steps(lambda: windows.add(KEY._replace(service="of no room"), seen("another", 1000)))
+
+    assert a_verdict(400) <= a_verdict(25) + 40
 
 
 def test_revising_one_verdict_forever_needs_no_more_memory():
