@@ -12,7 +12,8 @@ Robbins' normal mixture in information time: the estimate at information I is to
 motion is to its time, so that the chance that the true difference is *ever* outside is ``error``, whenever and however
 often one looks. A fixed-look interval has no such promise: looked at daily, it finds a non-existent change within
 weeks. The price is an interval 1.6 times as wide where it is tightest. The promise is that of large samples; ``r``
-keeps it wide where they are small, and the variance counts four more verdicts on each side (Agresti and Coull).
+keeps it wide where they are small, and the variance counts four more verdicts on each side (Agresti and Coull), of the
+largest weight: without them a side of which only the often kept failures were drawn yet would be *worse*.
 
 Sources: Robbins 1970, doi:10.1214/aoms/1177696786; Howard et al. 2021, doi:10.1214/20-AOS1991; Waudby-Smith et al.
 2024 (asymptotic confidence sequences), doi:10.1214/24-AOS2408; information time: Jennison and Turnbull 1997,
@@ -44,6 +45,8 @@ _MATTERS = 0.05
 """The difference of pass rates at which the interval is tightest."""
 _OF_DEVIATION = 1 / 6
 """The same for other values, as a share of their standard deviation: 0.05 of a pass rate of 0.9."""
+_DESIGN = 0.1
+"""The share of the error that is spent on taking a side without heavy weights for one that was sampled otherwise."""
 _ADDED = 4.0
 """Values of the prior variance that are added to each side of each stratum (Agresti and Coull's four)."""
 
@@ -139,7 +142,7 @@ def difference(
     if not pass_rates and len({(row.after, row.value) for row in used}) == 2:
         return Unavailable("the values of each side are all equal, so nothing shows how much they vary")
     prior = 0.25 if pass_rates else _variance(used)
-    spread = _robust(used, cells, shares) + _added(cells, shares, prior)
+    spread = _robust(used, cells, shares) + _added(cells, shares, prior, _heaviest(used, error))
     aim = matters or (_MATTERS if pass_rates else _OF_DEVIATION * math.sqrt(prior))
     half = anytime_half_width(spread, error=error, aim=aim)
     means = {side: math.fsum(shares[h] * cells[h, side].mean for h in shared) for side in (False, True)}
@@ -171,10 +174,9 @@ def anytime_half_width(variance: float, *, error: float, aim: float) -> float:
 
 
 class _Cell(NamedTuple):
-    """One side of one stratum: Σw, Σw², the mean and its squared deviations Σw·(x − mean)² / Σw."""
+    """One side of one stratum: Σw, the mean and its squared deviations Σw·(x − mean)² / Σw."""
 
     weight: float
-    squared: float
     mean: float
     variance: float
 
@@ -190,7 +192,7 @@ def _cell(rows: Sequence[Compared]) -> _Cell:
     weight = math.fsum(row.weight for row in rows)
     mean = math.fsum(row.value * (row.weight / weight) for row in rows)
     spread = math.fsum((row.weight / weight) * (row.value - mean) ** 2 for row in rows)
-    return _Cell(weight, math.fsum(row.weight * row.weight for row in rows), mean, spread)
+    return _Cell(weight, mean, spread)
 
 
 def _clusters(rows: Iterable[Compared], *, after: bool) -> Iterable[object]:
@@ -213,9 +215,27 @@ def _robust(rows: Sequence[Compared], cells: Mapping[tuple[str, bool], _Cell], s
     return math.fsum(math.fsum(parts) ** 2 for parts in moved.values()) * len(moved) / (len(moved) - 1)
 
 
-def _added(cells: Mapping[tuple[str, bool], _Cell], shares: Mapping[str, float], prior: float) -> float:
-    """The variance of the values added to each side of each stratum, because an absence of failures proves little."""
-    sizes = (
-        (shares.get(stratum, 0.0), cell.weight / cell.squared * cell.weight) for (stratum, _), cell in cells.items()
-    )
+def _heaviest(rows: Sequence[Compared], error: float) -> Mapping[bool, float]:
+    """The largest weight that a verdict of each side may have.
+
+    Where failures are kept more often than the rest, a small side may lack the few heavy verdicts that stand for most
+    of it. Heavier ones of the other side count, unless chance does not explain that this side has none.
+    """
+    weights = {side: [row.weight for row in rows if row.after is side] for side in (False, True)}
+    heaviest: dict[bool, float] = {}
+    for side, own in weights.items():
+        others = weights[not side]
+        lighter = sum(weight <= max(own) for weight in others) / len(others)
+        heaviest[side] = max(own + others) if lighter ** len(own) > error * _DESIGN else max(own)
+    return heaviest
+
+
+def _added(
+    cells: Mapping[tuple[str, bool], _Cell], shares: Mapping[str, float], prior: float, heaviest: Mapping[bool, float]
+) -> float:
+    """The variance of the values added to each side of each stratum, because an absence of failures proves little.
+
+    They have the largest weight: by Kish's effective size, verdicts of small weight alone would count in full.
+    """
+    sizes = ((shares.get(stratum, 0.0), cell.weight / heaviest[side]) for (stratum, side), cell in cells.items())
     return math.fsum(share * share * _ADDED * prior / (size * (size + _ADDED)) for share, size in sizes)

@@ -40,7 +40,7 @@ def test_the_error_of_one_look_is_the_cluster_robust_one_of_a_weighted_regressio
         cov_type="cluster", cov_kwds={"groups": cluster, "use_correction": False}
     )
     assert found.difference == pytest.approx(fitted.params[1])
-    sizes = [sum(w := weights[after == side]) ** 2 / sum(w * w) for side in (False, True)]
+    sizes = [sum(w := weights[after == side]) / max(w) for side in (False, True)]
     prior = (
         0.25
         if pass_rates
@@ -48,6 +48,19 @@ def test_the_error_of_one_look_is_the_cluster_robust_one_of_a_weighted_regressio
     )
     added = sum(4 * prior / (size * (size + 4)) for size in sizes)
     assert found.standard_error**2 == pytest.approx(fitted.bse[1] ** 2 * 60 / 59 + added)
+
+
+def test_a_small_side_is_not_worse_because_no_pass_was_drawn_where_failures_are_all_kept():
+    drawn = [*[(False, 0.0, 1.0)] * 200, *[(False, 1.0, 100.0)] * 18, *[(True, 0.0, 1.0)] * 20]
+    found = difference([Compared(after, value, weight) for after, value, weight in drawn])
+    assert isinstance(found, Difference)
+    assert found.difference == pytest.approx(-0.9)
+    assert not found.is_worse()
+    # 500 without a heavy one are no chance: from now on all are kept.
+    drawn += [*[(True, 0.0, 1.0)] * 280, *[(True, 1.0, 1.0)] * 200]
+    found = difference([Compared(after, value, weight) for after, value, weight in drawn])
+    assert isinstance(found, Difference)
+    assert found.is_worse()
 
 
 @pytest.mark.parametrize(("ratio", "size"), [(0.99, 1), (0.9, 1), (0.9, 5)])
