@@ -73,6 +73,8 @@ class Commit:
         if result.trace_id in self._erased:
             self._erased.remove(result.trace_id)
             result = result.erased
+        if self.sessions is not None:
+            self.sessions.ended(result.trace_id)
         if not result.session:  # outcomes are of traces
             self.outcomes.ended(result.service, result.reason, revision=result.revision)
         if result.reason is EndReason.LATE:
@@ -81,10 +83,10 @@ class Commit:
             listener(result)
         self.sinks.committed(result)
 
-    def restore(self) -> None:
+    def restore(self, now_ns: int) -> None:
         """Take up the sessions that the last run left open."""
         if self.sessions is not None:
-            self.sessions.restore(map(_turn_head, self.store.recover_turns()))
+            self.sessions.restore(map(_turn_head, self.store.recover_turns()), now_ns)
 
     def _finished(self, result: TraceResult) -> FinishedTrace:
         turn = self._join(result)

@@ -138,8 +138,8 @@ class JudgeQueue:
     """Traces that wait for embeddings. A trace is in one of the two."""
     clock_ns: Callable[[], int]
     capacity: int
-    waits: Callable[[str], None] = lambda _service: None
-    """Called with the service of each trace that waits for an answer."""
+    waits: Callable[[EvaluationJob], None] = lambda _job: None
+    """Called with each job that waits for an answer."""
     shares: JudgedShares = field(default_factory=JudgedShares)
     results: dict[bytes, TraceResult] = field(default_factory=dict)
     """Results that are to be committed, by trace id."""
@@ -185,8 +185,7 @@ class JudgeQueue:
 
     def take(self, job: EvaluationJob) -> None:
         """Start a job that has open questions if the capacity allows, else defer it behind the others."""
-        if job.service is not None:
-            self.waits(job.service)
+        self.waits(job)
         place = replace(self.deferred.place(self.clock_ns()), share=self.shares.of(job.trace_id))
         if self.under_way < self.capacity and self._fits(job.closing):
             self._begin(job, place)

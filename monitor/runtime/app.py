@@ -114,7 +114,7 @@ class Monitor(MonitorParts):
             self.annotating.restore()
         await self.former_draw.restore()
         self.verdicts.restore(self.clock_ns())
-        self.commit.restore()
+        self.commit.restore(self.clock_ns())
         self.baselines.restore()
         if self.drift is not None:
             self.drift.restore()

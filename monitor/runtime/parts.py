@@ -46,6 +46,7 @@ from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import InterruptedTraces, Pipeline
 from sidejudge.monitor.evaluate.references.lookup import references
+from sidejudge.monitor.evaluate.result import EvaluationJob
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.feedback.build import LangfuseFeedback
 from sidejudge.monitor.feedback.parts import FeedbackParts
@@ -162,7 +163,7 @@ class MonitorParts(ABC):
         self.baselines = Baselines(self.store.kept.room("baselines"))
         stages = self._build_stages()
         waiting = judge_queue(config, stages, clock_ns, self.store)
-        waiting.waits = self.received.waits
+        waiting.waits = self._waits_for_an_answer
         # What becomes of it: statuses and alerts, then the commit that notifies them.
         self.failures = FailureGroups(
             self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None,
@@ -386,6 +387,12 @@ class MonitorParts(ABC):
                 lambda result: self.silent_routes.observe({**result.details, "service": result.service}),
             ],
         )
+
+    def _waits_for_an_answer(self, job: EvaluationJob) -> None:
+        if job.service is not None:
+            self.received.waits(job.service)
+        if self.sessions is not None and job.turn is not None:
+            self.sessions.expect(job.turn.identity, job.trace_id)
 
     def _wake(self) -> None:
         self.judging.wake()

@@ -3,7 +3,8 @@
 A trace that carries a session id is a turn. A session closes when no turn came for ``idle`` and is then judged as one
 conversation; a turn that comes within ``late`` of that opens it again, and its next closing is the next revision. After
 that the same session id begins a new session, with a key and verdicts of its own. A session that grows beyond
-``max_turns`` or ``max_bytes`` closes at once (``pressure``) and takes no more: it is judged as cut short.
+``max_turns`` or ``max_bytes`` closes at once (``pressure``) and takes no more: it is judged as cut short. While a turn
+of it waits for a judge or for embeddings it is not over: the turn joins it with its verdict.
 
 **Drawing.** Sessions are drawn by their id, not by those of their traces: a conversation of which every tenth turn was
 drawn is no conversation. So every trace has to be read to know its session (the first sampling pass keeps all), its
@@ -16,6 +17,7 @@ The turns themselves are in the store, written with the result of their trace; h
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -30,6 +32,7 @@ from sidejudge.scoring.trace.span import Completion
 from sidejudge.scoring.trace.time_units import SECOND_NS
 
 _HASH_KEY: Final = b"sidejudge.session"
+_READ_AGAIN_NS: Final = 60 * SECOND_NS
 _NEVER_NS: Final = 1 << 63
 """Later than any clock: at the first look, too, what the store holds may be dated ahead."""
 
@@ -98,6 +101,8 @@ class SessionWindows:
         self._open: dict[bytes, _Session] = {}  # in order of their last turn
         self._closed: dict[bytes, _Session] = {}  # in order of closing
         self._full: list[_Session] = []
+        self._expected: dict[bytes, SessionIdentity] = {}  # by the trace that will be a turn
+        self._expecting: Counter[SessionIdentity] = Counter()
         self._bytes = 0
         self._looked_ns = _NEVER_NS
 
@@ -118,6 +123,19 @@ class SessionWindows:
             return 0
         oldest_ns = self.oldest_ns
         return None if oldest_ns is None else oldest_ns + self._limits.idle_ns
+
+    def expect(self, identity: SessionIdentity, trace_id: bytes) -> None:
+        """A turn waits for its verdict, with which it joins."""
+        if trace_id not in self._expected:
+            self._expected[trace_id] = identity
+            self._expecting[identity] += 1
+
+    def ended(self, trace_id: bytes) -> None:
+        """A trace has ended, whether it has joined or not."""
+        if (identity := self._expected.pop(trace_id, None)) is not None:
+            self._expecting[identity] -= 1
+            if not self._expecting[identity]:
+                del self._expecting[identity]
 
     def join(
         self, identity: SessionIdentity, trace_id: bytes, size: int, now_ns: int, *, former: bytes | None = None
@@ -172,7 +190,12 @@ class SessionWindows:
             crowded = len(self._open) > self._limits.max_sessions or self._bytes > self._limits.max_open_bytes
             if not over and not crowded:
                 break
-            closings.append(self._close(session, "idle" if over else "pressure", now_ns))
+            waits = session.identity in self._expecting
+            if waits and not crowded:  # looked at again in as long as if the turn had come now
+                session.last_ns = now_ns
+                self._open[session.key] = self._open.pop(session.key)
+                continue
+            closings.append(self._close(session, "idle" if over and not waits else "pressure", now_ns))
         self._forget(now_ns)
         return closings
 
@@ -200,9 +223,14 @@ class SessionWindows:
         while self._closed:
             session = next(iter(self._closed.values()))
             expired = session.closed_ns + self._limits.late_ns <= now_ns
-            if not expired and len(self._closed) <= self._limits.max_sessions:
+            fit = len(self._closed) <= self._limits.max_sessions
+            if not expired and fit:
                 return
-            self._drop(session)
+            if fit and session.identity in self._expecting:  # that turn came in time
+                session.closed_ns = now_ns
+                self._closed[session.key] = self._closed.pop(session.key)
+            else:
+                self._drop(session)
 
     def forget(self, closed_before_ns: int) -> None:
         """Forget sessions that were judged before this: what comes for them begins others."""
@@ -214,8 +242,12 @@ class SessionWindows:
         if self._latest.get(session.identity) is session:
             del self._latest[session.identity]
 
-    def restore(self, turns: Iterable[StoredTurnHead]) -> int:
-        """Take up what the store holds after a restart; return how many sessions are open."""
+    def restore(self, turns: Iterable[StoredTurnHead], now_ns: int = 0) -> int:
+        """Take up what the store holds after a restart; return how many sessions are open.
+
+        None ends before traces that waited at the end of the last run are read again, which may be turns of it.
+        """
+        least_ns = now_ns - self._limits.idle_ns + min(self._limits.idle_ns, _READ_AGAIN_NS)
         found: dict[bytes, _Session] = {}
         waiting: set[bytes] = set()
         for turn in turns:
@@ -231,6 +263,7 @@ class SessionWindows:
             # Of several sessions under one id only the latest may still grow.
             self._latest[session.identity] = session
             if session.key in waiting:
+                session.last_ns = max(session.last_ns, least_ns)
                 self._open[session.key] = session
                 self._bytes += session.size
                 if self._is_full(session):

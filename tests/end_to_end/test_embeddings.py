@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -275,10 +276,10 @@ def test_a_case_that_is_above_a_limit_for_as_long_as_is_waited_costs_no_other_it
     assert found["c3"]["reason"].startswith("embeddings unavailable: ")
 
 
-def spoken(number: int, name: str = "step") -> bytes:
+def spoken(number: int, name: str = "step", **attributes: str) -> bytes:
     stated = {
         "langfuse.observation.input": f"Refund {number}?", "langfuse.observation.output": f"Kunde Erstattung {number}.",
-        "langfuse.trace.metadata.expected_outcome": f"ग्राहक रिफंड {number}.",
+        "langfuse.trace.metadata.expected_outcome": f"ग्राहक रिफंड {number}.", **attributes,
     }  # fmt: skip
     root = S(trace_id=trace(number, HIGH), span_id=span(1), name=name, attributes=stated)
     looked_up = {"langfuse.observation.type": "tool", "langfuse.observation.output": "paid"}
@@ -329,6 +330,28 @@ def test_what_needs_embeddings_waits_for_them_over_a_restart_and_nothing_else_do
         assert answered == {"scored"}
         logged = [line["event"] for line in monitor.logged() if line.get("logger") == "sidejudge.embedding"]
         assert logged == ["embeddings are unreachable; traces that need them wait"] * 2 + ["embeddings answer again"]
+
+
+@LITELLM.mark
+def test_a_conversation_is_judged_once_with_the_turns_that_waited_for_embeddings(serving):
+    whole = {"judges": "sessions", "metrics": [{"id": "end", "check": {"contains": "Erstattung 3."}}]}
+    with Provider(page(503)) as provider:
+        conversation = {"idle": "4s", "late": "1s", "routes": [{"rubrics": ["whole"]}]}
+        monitor = serving(**asking(provider), rubrics={"whole": whole}, sessions=conversation)
+        for number, name in ((1, "plain"), (2, "plain"), (3, "step")):
+            monitor.post(spoken(number, name, **{"session.id": "chat"}))
+        monitor.until(lambda: monitor.outcomes()["ended"]["scored"] == 2 and waiting(monitor) == 1, "nothing waits")
+        for restarts in (True, False):
+            time.sleep(6)  # so long that it would be over
+            assert "whole" not in {each["rubric"] for each in monitor.verdicts()}
+            if restarts:
+                monitor.stop(signal.SIGKILL)
+                monitor.start()
+        provider.standing = embeds(meaning_of)
+        monitor.until(lambda: "whole" in {each["rubric"] for each in monitor.verdicts()}, "it never ended")
+        (verdict,) = (each for each in monitor.verdicts() if each["rubric"] == "whole")
+        assert (verdict["session_id"], verdict["passed"], verdict["revision"]) == ("chat", True, 1)
+        assert monitor.get(f"/v1/traces/{verdict['case_id']}")["turns"] == 3
 
 
 @LITELLM.mark

@@ -56,7 +56,7 @@ def guard(
         ValueError: There is no such rubric.
         GuardError: By the decorated function, where an output fails and ``on_fail`` is None.
     """
-    judge = InlineJudge(rubric, config)
+    judge = InlineJudge(rubric, config, waits=False)  # whoever waits is the application
 
     def settled(verdict: Verdict | None, output: Any) -> Any:
         """The value for the caller."""
@@ -73,7 +73,11 @@ def guard(
         def guarded(*args: Any, **kwargs: Any) -> Any:
             output, verdict = function(*args, **kwargs), None
             try:
-                verdict = judge.verdict(input=_input(args, kwargs), output=output).result(timeout_s)
+                judging = judge.verdict(input=_input(args, kwargs), output=output)
+                try:
+                    verdict = judging.result(timeout_s)
+                finally:
+                    judging.cancel()  # nobody waits for it any more, and a judge is paid
             except Exception as error:  # noqa: BLE001  # whatever judging does, the application goes on
                 _passes(error)
             return settled(verdict, output)

@@ -17,7 +17,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.errors import nearest
 from sidejudge.monitor.config.load import load_config
 from sidejudge.monitor.config.rubrics import configured
-from sidejudge.monitor.offline.score.request import run_backends
+from sidejudge.monitor.offline.score.request import Waits, run_backends
 from sidejudge.monitor.offline.test.judge import RunJudge, read_answer
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.span import Json
@@ -48,10 +48,13 @@ _LOOP = _Loop()
 class InlineJudge:
     """Judges by one rubric. ``config`` is a file, a configuration, or None for the embedded defaults.
 
-    Raises ``ConfigError`` for a file that is wrong, and ``ValueError`` for a rubric that there is not.
+    ``waits``: a judge, or embeddings, that are out of reach are waited for, as ``config`` has it; else a verdict that
+    needs them fails at once. Raises ``ConfigError`` for a file that is wrong, and ``ValueError`` for a rubric that
+    there is not.
     """
 
-    def __init__(self, rubric: Rubric | str, config: Config | Path | str | None = None) -> None:
+    def __init__(self, rubric: Rubric | str, config: Config | Path | str | None = None, *, waits: bool = True) -> None:
+        self._waits = waits
         self._settings = config if isinstance(config, Config) else load_config(config)
         self.rubric = rubric_of(rubric, self._settings)
         self._judge: RunJudge | None = None
@@ -81,7 +84,10 @@ class InlineJudge:
 
     async def _begin(self) -> RunJudge:
         backends, name = run_backends(self._settings, forgetful=False), self.rubric.id
-        judge = RunJudge(self._settings, (name,), backends=backends, rubrics={name: self.rubric})
+        judge = RunJudge(
+            self._settings, (name,), backends=backends, rubrics={name: self.rubric},
+            waits=None if self._waits else Waits(),
+        )  # fmt: skip
         await judge.start()
         return judge
 

@@ -18,7 +18,7 @@ from sidejudge.monitor.evaluate.build import BY_WORDS, EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.offline.score.chunks import reached
 from sidejudge.monitor.offline.score.judged_with import JUDGED_WITH, judged_with, stated_settings
-from sidejudge.monitor.offline.score.request import waits_of
+from sidejudge.monitor.offline.score.request import Waits, waits_of
 from sidejudge.monitor.offline.score.resume import case_digest
 from sidejudge.monitor.route.router import TASK_RUBRICS, Route, Router
 from sidejudge.scoring.case.case import Case
@@ -98,13 +98,14 @@ class RunJudge:
     A test whose task names no rubric is judged by ``dimensions``, as the seed has it, and one with a scenario by
     ``workflow`` too. What a route excludes is judged likewise: a test in the set is there to be judged.
     ``backends`` is who answers (default: by words alone); a judge that is out of reach is waited for, as ``settings``
-    have it. ``rubrics`` are those that may judge (default: all that are configured).
+    have it, or ``waits``. ``rubrics`` are those that may judge (default: all that are configured).
     """
 
     def __init__(
         self, settings: Config, chosen: Sequence[str], *, backends: EvaluationBackends = BY_WORDS,
-        rubrics: Mapping[str, Rubric] | None = None,
+        rubrics: Mapping[str, Rubric] | None = None, waits: Waits | None = None,
     ) -> None:  # fmt: skip
+        self._waits = waits_of(settings) if waits is None else waits
         self._settings, self._backends, self._chosen = settings, backends, tuple(dict.fromkeys(chosen))
         self._rubrics = configured(settings) if rubrics is None else rubrics
         self._judged_with = judged_with(settings)
@@ -161,7 +162,7 @@ class RunJudge:
         if self._evaluator.others is None:
             now = iso_time(time.time_ns())
             return await asyncio.to_thread(self._evaluator.verdicts, case, names, created_at=now)
-        return await reached(self._evaluator, case, names, waits_of(self._settings))
+        return await reached(self._evaluator, case, names, self._waits)
 
     def _route(self, case: Case) -> Route:
         router = self._routed or self._by_task

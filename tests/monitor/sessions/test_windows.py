@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,6 +43,35 @@ def test_a_turn_within_the_late_window_reopens_and_after_it_begins_anew():
     other = sessions.join(CHAT, tid(3), 10, 59)
     assert other != key
     assert closings(sessions, 69) == [(other, "idle", 1, True)]
+
+
+def test_a_session_is_not_over_while_a_turn_of_it_waits_for_its_verdict():
+    sessions = SessionWindows(LIMITS)
+    key = sessions.join(CHAT, tid(1), 10, 0)
+    sessions.expect(CHAT, tid(2))
+    assert [closings(sessions, now) for now in (10, 20, 40)] == [[], [], []]
+    assert sessions.due_ns > 40, "it is not looked at without an end"
+    assert sessions.join(CHAT, tid(2), 10, 45) == key
+    sessions.ended(tid(2))
+    assert closings(sessions, 55) == [(key, "idle", 1, True)]
+    sessions.expect(CHAT, tid(3))
+    assert closings(sessions, 80) == [], "that one came in time"
+    assert sessions.join(CHAT, tid(3), 10, 90) == key
+
+
+def test_a_session_of_which_a_turn_waits_is_cut_short_where_there_are_too_many():
+    sessions = SessionWindows(replace(LIMITS, max_sessions=1))
+    key = sessions.join(CHAT, tid(1), 10, 0)
+    sessions.expect(CHAT, tid(2))
+    sessions.join(SessionIdentity("shop", "prod", "other"), tid(3), 10, 11)
+    assert closings(sessions, 12) == [(key, "pressure", 1, True)]
+
+
+def test_no_session_that_a_restart_finds_is_over_before_what_waited_is_read_again():
+    sessions = SessionWindows(LIMITS)
+    key = key_of(CHAT, tid(1))
+    sessions.restore([StoredTurnHead(tid(1), key, CHAT, 0, None, 10, None, None)], 500)
+    assert [closings(sessions, now) for now in (500, 509, 510)] == [[], [], [(key, "idle", 1, True)]]
 
 
 @pytest.mark.parametrize("restarted", [False, True])

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from sidejudge.integrations.langfuse.client import Access
@@ -22,7 +23,8 @@ from tests.fakes.langfuse import datasets, otel_requests
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
-from tests.needs import LANGFUSE_SDK
+from tests.fakes.openai import Provider, page, too_many
+from tests.needs import LANGFUSE_SDK, LITELLM
 from tests.waiting import until
 
 pytestmark = LANGFUSE_SDK.mark
@@ -200,6 +202,26 @@ def test_a_guard_raises_replaces_or_passes(rules, caplog):
     assert "was not judged and passes" in caplog.text
     with pytest.raises(ValueError, match="there is no rubric 'nope'"):
         guard("nope", config=rules)
+
+
+@LITELLM.mark
+def test_a_guard_whose_judge_is_away_passes_at_once_and_asks_nothing_later(tmp_path):
+    judge = {"model": "openai/gpt-4.1-mini-2025-04-14", "api_key": "sk"}
+    with Provider(too_many("120")) as provider:
+        (tmp_path / "c.yaml").write_text(yaml.safe_dump({"evaluators": {"judge": {**judge, "api_base": provider.url}}}))
+
+        def answers(question):
+            return f"The answer to {question} is that you get it."
+
+        patient, hurried = (guard("answer", config=tmp_path / "c.yaml", timeout_s=s)(answers) for s in (60, 0.5))
+        began = time.monotonic()
+        assert [patient(f"{number}?") for number in range(3)] == [answers(f"{number}?") for number in range(3)]
+        assert time.monotonic() - began < 30, "it waited for the judge"
+        provider.standing = page(503)
+        hurried("3?")
+        asked = len(provider.seen)
+        time.sleep(3)
+        assert len(provider.seen) <= asked + 1, "what nobody waits for is not paid"
 
 
 def test_a_guard_scores_the_current_trace_where_it_is_asked_to(sdk, fake, rules):
