@@ -67,9 +67,9 @@ INSTALL = "pip install 'sidejudge[embeddings]'"
 class EmbeddingError(RemediedError):
     """No vectors could be made. ``remedy`` is empty where the failure may pass by itself.
 
-    ``of_texts``: the texts caused it, so those of one batch may be tried one by one. ``logged`` is the cause for the
-    log: without the words of a model or provider, which may quote a text. ``outage``: the endpoint is out, whatever the
-    texts; ``lasting``: that ends only when somebody acts.
+    ``of_texts``: a text of the batch caused it, so each may be tried alone. ``logged`` is the cause for the log:
+    without the words of a model or provider, which may quote a text. ``outage``: the endpoint is out, whatever the
+    texts; ``lasting``: the outage ends only when somebody acts.
     """
 
     def __init__(

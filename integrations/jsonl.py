@@ -56,9 +56,9 @@ class JsonLines:
     def append(self, lines: Sequence[bytes]) -> None:
         """Append all lines in one write.
 
-        The first batch of a process may have been written by the process before it, which was killed before it could
-        record that: those lines of it that the file ends with are not written again, and the beginning of a line that
-        it left is completed or ended.
+        The first batch of a process may stand in the file already, written by a process that was killed before it
+        could record that. Lines that the file ends with are not written again; a line that broke off is completed if
+        it is one of the batch, and ended otherwise.
 
         Raises:
             DestinationUnreachableError: nothing of it is to be relied on; it is to be appended again.

@@ -82,7 +82,7 @@ class _Index:
             return self._pages.execute(_FIND, (question, most)).fetchall()
 
     def meant(self, word: str) -> str:
-        """The word itself where a page has it, or one that begins so; else the one that is spelt most like it."""
+        """The word itself if a page has it, or one that begins with it; else the most similar word of the pages."""
         if not word.isalpha() or word in self.parts or any(each.startswith(word) for each in self.parts):
             return word
         near = get_close_matches(word, self.parts, n=1, cutoff=_LEAST_SIMILARITY)

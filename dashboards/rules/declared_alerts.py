@@ -40,6 +40,8 @@ def declared_alerts(declared: Declaration) -> list[AlertingRule]:
 
 
 def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
+    if condition.id not in _EXPRESSIONS:
+        raise LookupError(f"condition {condition.id}: {__name__}._EXPRESSIONS has no expression for its alert")
     expr, stated, *alone = _EXPRESSIONS[condition.id](declared)
     status = condition.id in {"pass_rate_critical", "pass_rate_warning", "metric_critical", "metric_warning"}
     # A process's own alert has waited there; a status has its looks, and afterwards its hold. A detector is exported as

@@ -35,9 +35,9 @@ def over_processes(expr: str, *dropped: str, operation: str = "sum") -> str:
 
 
 def listed(query: str, labels: str, shown: str) -> str:
-    """A template of Prometheus that lists a query's results, each as ``shown``; a ``%q`` of it is one of ``labels``.
+    """A template of Prometheus that lists a query's results, each as ``shown``; ``labels`` fill the query's ``%q``.
 
-    By it an alert over all processes names the affected ones, and stays one alert.
+    With it one alert over all processes names the affected ones.
     """
     return f"{{{{ range printf `{query}` {labels} | query | sortByLabel `instance` }}}} {shown};{{{{ end }}}}"
 
@@ -49,7 +49,7 @@ def configured(family: Family, *labels: str, where: str = "") -> str:
 
 
 def sent(alert: str) -> str:
-    """1 where a process sent an alert that is not over, 0 where all that have it hold it back; absent elsewhere."""
+    """1 if a process has sent this alert, which is not over; 0 if all that have it hold it back; else absent."""
     return fleet(f.ALERT_REPORTED, "alert", where=f'alert="{alert}"', operation="max")
 
 

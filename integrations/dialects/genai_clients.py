@@ -293,9 +293,9 @@ def _openlit(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
 
 
 def _openlit_javascript(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """Spans of OpenAI's agents that name none are turns, and what is around them; that of a run that raises never ends.
+    """Spans of OpenAI's agents without an agent's name are turns and what surrounds them; a run that raises sends none.
 
-    Of OpenAI's responses the calls of tools are left out, so that an answer which shows nothing may have made some.
+    Tool calls in answers of OpenAI's Responses are left out, so an empty answer may have made some.
     """
     raw = reading.raw
     if kind is SpanKind.AGENT and fields["agent"] is None and raw.scope_name.endswith("openai-agents"):

@@ -105,10 +105,10 @@ def _google(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKin
 
 
 def _javascript(reading: SpanReading, fields: SpanFields) -> None:
-    """A decorator does not end its span when the step raises, so that it never comes.
+    """A decorator does not end its span when the step raises, so that span never comes.
 
-    Anthropic's tokens are left as Anthropic counts them. A request of OpenAI's Responses is one text in JSON, and calls
-    of tools are left out of their answers, so that one that shows nothing may have made some.
+    Anthropic's tokens are as Anthropic counts them. A request of OpenAI's Responses is one text in JSON; its answer
+    leaves out tool calls, so an empty answer may have made some.
     """
     fields["parent_raises"] = reading.raw.status_code == 2
     if reading.raw.scope_name.endswith("openai") and (items := _items(fields["input_messages"])):

@@ -64,7 +64,7 @@ class Place:
                 yield found
 
     def read(self, name: str) -> pa.Table:
-        """The rows of a file. Raises ``NotOursError`` where it is none of Parquet, such as one that is cut off."""
+        """The rows of a file. Raises ``NotOursError`` for a file that is no Parquet, or is cut off."""
         with self._system.open_input_file(f"{self._root}/{name}") as file:
             try:
                 return parquet.read_table(file)

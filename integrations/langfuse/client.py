@@ -98,7 +98,7 @@ characters; brackets and commas are counted, in texts too."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where a Langfuse is, the keys of one project, and the limits of requests to it. Its repr holds no key."""
+    """The address of a Langfuse, the keys of one project, and the limits of requests. Its repr holds no key."""
 
     base_url: str
     public_key: str = field(repr=False)

@@ -160,7 +160,7 @@ def raw_span(row: Row) -> RawSpan | None:
 
 
 def span_id(observation_id: str) -> str:
-    """The id itself where it is one of OpenTelemetry, else one derived from it."""
+    """An observation's id if it is a span id of OpenTelemetry, else a span id that is derived from it."""
     if _SPAN_ID.fullmatch(observation_id) and observation_id.strip("0"):
         return observation_id
     return hashlib.sha256(observation_id.encode("utf-8", "replace")).hexdigest()[:16]

@@ -153,7 +153,7 @@ def _of_conventions(kept: Mapping[str, AttributeValue], requested: Json, answere
 
 
 def _numbered(value: Json) -> bool:
-    """Events that Logfire and Pydantic AI put into one list, or one of them."""
+    """Whether a value is an event of Logfire or Pydantic AI, or a list of such events."""
     first = value[0] if isinstance(value, list) and value else value
     return isinstance(first, dict) and "event.name" in first
 

@@ -43,8 +43,8 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 class Call:
     """One request to a model. ``model`` is provider/model as configured; times are ns since the epoch.
 
-    ``failure`` is why it failed, None when it was answered; ``completion`` is the model's answer. ``prompt`` is
-    name and version of the prompt of prompt management that it was made of, where it is one alone.
+    ``failure`` is why it failed, None when it was answered; ``completion`` is the model's answer. ``prompt`` is the
+    name and version of its prompt in prompt management; None where it was made of none or of several.
     """
 
     model: str

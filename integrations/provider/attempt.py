@@ -22,7 +22,7 @@ class Completion:
 
     ``model`` is the provider's name for it; ``tool_call``: the text is the arguments of one; ``cut_off``: it ran into
     ``max_tokens``. ``finish_reason`` and ``response_id`` are the provider's, None where it gives none. ``tokens`` are
-    those of the text with the logarithms of their probabilities, where it gives them. ``shapes``: the body was unusual.
+    the text's tokens with the logarithms of their probabilities, if it gives them. ``shapes``: the body was unusual.
     """
 
     text: str

@@ -100,7 +100,7 @@ def erase(
         scores: Whether their scores in Langfuse are deleted too; the monitor does that as it delivers. None: what was
             decided when they were erased before stands.
         now_ns: The time, in ns since the epoch.
-        entries: What is to be delivered of it, such as a request that a sink erases what it has written.
+        entries: What is to be delivered because of it, such as requests to sinks to erase what they wrote.
 
     Raises:
         StoreUnavailable: There is no such store, or it cannot be written.

@@ -45,11 +45,11 @@ _WITHDRAWN: Final = ',"withdrawn":true}'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRow:
-    """A score as it should be: ``at_ns`` is its timestamp, that of its first version where it had one; JSON body.
+    """A score as it should be stored. ``at_ns`` is the timestamp of its first version; ``body`` is JSON.
 
-    ``body`` None: it has none now, and one of an earlier session under the same id is to be deleted. ``stands``: it
-    is known to be stored like that already. ``after_ms`` is the time of the writing that stands there, ms since the
-    epoch; None where nothing is known to.
+    ``body`` None: there is no score now, and one of an earlier session under the same id is to be deleted.
+    ``stands``: it is known to be stored like that already. ``after_ms`` is the time of the stored writing, ms since
+    the epoch; None where none is known.
     """
 
     id: str
@@ -88,10 +88,10 @@ class PendingScore:
 
 @dataclass(frozen=True, slots=True)
 class OutboxCounts:
-    """So many rows in each state, and since when the oldest waits (None when none does).
+    """The number of rows in each state, and since when the oldest waits (None: none waits).
 
-    ``held`` of those that wait are of traces that upstream has not taken. ``unarrived`` rows were looked for ``NAMED``
-    times in vain, or more: what is shown there is not what was written.
+    ``held`` counts the waiting rows of traces that upstream has not taken. ``unarrived`` counts rows that were looked
+    for in vain at least ``NAMED`` times: what is shown there is not what was written.
     """
 
     waiting: int

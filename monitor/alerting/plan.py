@@ -61,11 +61,11 @@ class PlannedTraffic:
 class Expected:
     """What to expect of one service under one rubric at ``per_hour`` verdicts.
 
-    ``false_alarms`` a month at the good pass rate, at most (of a bound: in one simulated month); hours until a drop is
-    noticed, in half and in nine of ten cases, infinite where it is not; ``critical_median_h`` and ``critical_late_h``
-    until it is *critical*, which alone pages by default. ``insufficient`` is the share of the time without an answer,
-    ``first_h`` the hours until the first one. These include the wait for a look, but not the time until a trace is
-    closed and judged.
+    ``false_alarms`` is the most in a month at the good pass rate (in mode ``bound``: those of one simulated month).
+    ``median_h`` and ``late_h`` are the hours until a drop is noticed in half and in nine of ten cases, infinite if it
+    is not; ``critical_median_h`` and ``critical_late_h`` those until it is *critical*, which alone pages by default.
+    ``insufficient`` is the share of the time without an answer, ``first_h`` the hours until the first answer. Hours
+    include the wait for a look, and leave out the time until a trace is closed and judged.
     """
 
     per_hour: float

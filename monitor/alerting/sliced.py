@@ -58,7 +58,7 @@ class SlicePace(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """Sums over verdicts: of one, of the failed, of w, of w over the failed, of w²."""
+    """Sums over verdicts: how many, how many failed, their weights, weights of failed ones, squared weights."""
 
     n: int = 0
     failures: int = 0

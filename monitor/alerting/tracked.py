@@ -70,7 +70,7 @@ class Tracked:
 
     @property
     def effect(self) -> float:
-        """The design effect: of clusters that have a name, or of those that nobody named."""
+        """The design effect: the larger of those of named clusters and of unnamed ones (serial dependence)."""
         return max(self.design.value, self.serial.value)
 
     @property

@@ -73,8 +73,8 @@ class VerdictObserver:
     def restore(self, now_ns: int) -> None:
         """Fill the windows again, and let the watch learn what was judged after it was last remembered.
 
-        What a clock that was wrong has dated more than a window's length ahead stays out of the windows, and so do
-        verdicts by judges that a rubric no longer has.
+        Two kinds of verdicts stay out of the windows: those that a wrong clock dated more than a window's length
+        ahead, and those by judges that a rubric no longer has.
         """
         self._schedule.restore()
         self._restore_figures(now_ns)

@@ -299,7 +299,7 @@ def _evaluators(config: Config) -> str:
 
 
 def _costs(config: Config) -> Iterator[tuple[str, str]]:
-    """What judging one trace costs, of each rubric that a route leads to, as ``plan`` has it.
+    """The cost of judging one trace, by rubric that a route leads to, as ``plan`` computes it.
 
     A judge that cannot be priced because its extra is not installed does not fail the check.
     """

@@ -30,9 +30,9 @@ class CommandError(Exception):
 
 @contextmanager
 def ending(*kinds: type[Exception], remedy: str = "", naming: str = "", code: int = CALL) -> Iterator[None]:
-    """Turn an error of one of these kinds into the end of the command: it is the cause, after ``naming``.
+    """End the command on an error of one of these kinds: its text, behind ``naming``, is the cause.
 
-    The remedy that an error brings itself goes before ``remedy``. Of one with several ``problems`` each has its line.
+    An error's own remedy is used in place of ``remedy``. An error with several ``problems`` has a line for each.
     """
     try:
         yield

@@ -123,7 +123,7 @@ def pairs_of(given: Iterable[str], option: str, form: str, example: str) -> Iter
 
 
 def match_of(where: Iterable[str], option: str) -> MatchSection:
-    """The condition that all of them make, several values of a key as a list of them.
+    """The condition that all ``where`` make together; a key that is given several times has a list of values.
 
     ``CommandError`` names the option and the key of a wrong one.
     """

@@ -49,7 +49,7 @@ class Declarations:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names that a route may use; those of rubrics that cannot be compiled too, so that no route is blamed."""
+        """Names that a route may use; also those of rubrics that cannot be compiled, for which no route is to blame."""
         named = (name for name, section in self.sections.items() if _declares(section) or _is_empty(section))
         return tuple(dict.fromkeys((*named, *self.rubrics)))
 

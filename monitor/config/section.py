@@ -77,8 +77,8 @@ class Section(BaseModel):
 def meanings(section: type[BaseModel]) -> Mapping[str, str]:
     """The meaning of each key of a section, in one line: the text below its declaration, read from the source file.
 
-    Only the reference and the JSON Schema need it, so that no start waits for it. Without source files, as in some
-    images, the schema lacks it.
+    Only the reference and the JSON Schema use it, so a start does not wait for it. Without source files, as in some
+    images, the schema has no meanings.
     """
     texts: dict[str, str] = {}
     for each in reversed(section.__mro__):

@@ -219,7 +219,7 @@ class Destination(Protocol[P]):
     def gather_s(self) -> float: ...
 
     def together(self, entries: Sequence[P], /) -> Sequence[P]:
-        """The first of them, at least one, that go in one delivery."""
+        """The first entries, at least one, that fit into one delivery."""
 
     async def deliver(self, entries: Sequence[P], /) -> Mapping[int, str]:
         """Deliver the entries.

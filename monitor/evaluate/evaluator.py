@@ -333,7 +333,7 @@ class Evaluation:
 
 
 def _shares(requested: JudgementsByMetric) -> Mapping[str, float]:
-    """By call, the share of its cost that falls to each metric that it was made for: the shares sum to 1."""
+    """The share of a call's cost for each metric it was made for, by call. All its metrics have equal shares."""
     metrics = Counter(call for each in requested.values() for call in {judgement.call for judgement in each})
     return {call: 1 / count for call, count in metrics.items()}
 

@@ -184,7 +184,7 @@ class TraceResult:
 
     @property
     def erased(self) -> TraceResult:
-        """What is left of it where it was forgotten while it was judged: that it ended."""
+        """The result of a trace that was forgotten while it was judged: that it ended, and nothing else."""
         return replace(
             self, reason=EndReason.DELETED, details={}, verdicts=(), changed=(), withdrawn=(), turn=None, lookups=(),
             verdicts_json=(),

@@ -241,7 +241,7 @@ class HumanLabels:
         await self._remember(self._read_ns or 0)
 
     def _known(self) -> list[_Read]:
-        """All labels that are remembered: those that count, and others, so that these are not compared each time."""
+        """All labels that are remembered; those that do not count too, so that they are not compared each time."""
         return [*self._labels.values(), *self._others.values()]
 
     def _compare_again(self) -> None:

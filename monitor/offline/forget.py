@@ -34,9 +34,9 @@ class Selection:
     before_ns: int | None = None
 
     def selected(self, held: Iterable[HeldTrace]) -> Iterator[bytes]:
-        """The ids of the traces that it names, behind the keys of conversations of which one is a turn.
+        """The keys of conversations with a trace that it names as a turn, and then the ids of the traces that it names.
 
-        In this order they are erased: where that is broken off, the turns are found again, and with them the others.
+        They are erased in this order: if that is interrupted, the traces still lead to the conversations.
         """
         named: dict[str, bytes] = {}
         conversations: dict[bytes, object] = {}

@@ -89,7 +89,7 @@ class Peers:
             self._forgotten_ns = self._changes.pop(0)
 
     def _date_back(self, now_ns: int) -> None:
-        """Where the clock was set back, what it had dated ahead is of now: else no change would count meanwhile."""
+        """After the clock was set back, date what lies ahead of it as of now: else no change would count meanwhile."""
         if max(self.changed_ns, self.begun_ns) <= now_ns:
             return
         self._changes = sorted({min(each, now_ns) for each in self._changes})

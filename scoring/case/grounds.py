@@ -29,7 +29,7 @@ _SHORTEST_LIMIT: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """What an answer should contain, and the field of the case that it comes from."""
+    """The expected contents of an answer; ``field`` is the field of the case that states them."""
 
     text: str
     field: str
@@ -168,8 +168,8 @@ def text_or_json(value: Json) -> str:
 def cut_at(case: Case) -> int | None:
     """How many characters the client leaves of a text, as far as a trace shows; None: nothing is known to be cut off.
 
-    SDKs cut attributes off at a configured length without a mark. Where the longest text has such a length, others may
-    lack what came after it. Ask by ``case.once(cut_at)``.
+    SDKs cut attributes off at a configured length without a mark. If the longest text has such a length, other texts
+    may have been cut there too. Ask by ``case.once(cut_at)``.
     """
     longest = max((len(text) for text in _texts(case)), default=0)
     if longest < _SHORTEST_LIMIT:

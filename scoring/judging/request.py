@@ -313,7 +313,7 @@ def requests(
 def _outlined(
     case: Case, refused: dict[Question, NoAnswer], context_tokens: int, *, permuted: bool, left_out: Collection[str]
 ) -> list[JudgeRequest]:
-    """Requests that show an outline of the run in place of all of it; their questions are no longer refused."""
+    """Requests with an outline in place of the whole run. Their questions are removed from ``refused``."""
     asked = [question for question in refused if run_parts(case, form_for(question).parts)]
     asked = [question for question in asked if not form_for(question).alone]
 

@@ -184,10 +184,10 @@ def named(
 ) -> list[Mapping[str, object]]:
     """The objects by the ids of the questions, as far as it is clear which question each answers.
 
-    An id is ``q1`` with a code that the material's writer could not know. Where no object has the code, ``q1`` alone
-    names the first question, and a metric that was asked once names its question. That guards less, so that an object
-    whose explanation is word for word in the prompt (``shown``) may be a copy, and answers nothing. Where objects have
-    the code, what stands after them without it answers nothing either, but may take back what they answer.
+    An id is ``q1`` with a code that the material's writer could not know. If no object has the code, ``q1`` alone
+    names the first question, and a metric that was asked once names its question. That guards less: an object whose
+    explanation is word for word in the prompt (``shown``) may be a copy, and answers nothing. If objects have the
+    code, later objects without it answer nothing either, but may take back an answer.
     """
     coded = {str(each["id"]): at for at, each in enumerate(found.items) if each.get("id") in ids}
     begin = max(coded.values()) + 1 if coded else 0

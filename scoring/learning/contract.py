@@ -289,10 +289,10 @@ def _cross_validated(runs: _ByTask, foreign: frozenset[str], allowed: float) -> 
 
 
 def _chosen(runs: Sequence[ObservedRun], foreign: frozenset[str], allowed: float) -> Iterator[tuple[Line, int]]:
-    """Lines that runs break no more than ``allowed`` together, also when learned from four fifths of the runs.
+    """Lines that together are broken by at most ``allowed`` of the runs, also if learned from four fifths of them.
 
-    With each line comes the number of held-out runs that break it. A line too rare to be learned from every four fifths
-    is left out, for lack of evidence.
+    Each line has the number of held-out runs that break it. A line that cannot be learned from every four fifths of
+    the runs is left out, for lack of evidence.
     """
     folds: list[dict[tuple[str, ...], frozenset[int]]] = []
     parts = FOLDS if len(runs) >= 2 * ENOUGH_RUNS else len(runs)

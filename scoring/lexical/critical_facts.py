@@ -69,7 +69,7 @@ class TimeOfDay:
     hour: bool = field(default=False, compare=False)
 
     def agrees(self, other: TimeOfDay) -> bool:
-        """The same time. A half of the day that only one of them gives contradicts nothing."""
+        """Whether both are the same time. If only one gives the half of the day, that does not matter."""
         if self.in_day is None or other.in_day is None:
             return self.written == other.written
         return self.in_day == other.in_day

@@ -73,9 +73,9 @@ def service_message(text: str, asked: Iterable[str] = (), results: Iterable[str]
     """What kind of service message a text is, in few words; None where it is none.
 
     Args:
-        text: What stands where an answer should.
-        asked: What was asked: where it speaks of the same, the text is an answer.
-        results: What tools returned. Where one of them speaks of an account's limit, a text about that is an answer.
+        text: What stands in the answer's place.
+        asked: What was asked. A text on the subject of the question is an answer.
+        results: What tools returned. If one speaks of an account's limit, a text about that is an answer.
 
     >>> service_message("Credit balance is too low")
     "an account's limit"

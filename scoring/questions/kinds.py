@@ -239,9 +239,9 @@ class ChooseSteps(Question):
 class FindErrors(Question):
     """Which errors does the run make at the steps that are shown in full?
 
-    Answered by ``{"findings": [{"category", "step", "evidence", "quotation", "impact"}]}``: one of ``CATEGORIES``, a
-    number of the outline, words of that step, and one of ``IMPACTS``. ``shown`` are the numbers of the steps in
-    ``steps``, of ``of``.
+    Answered by ``{"findings": [{"category", "step", "evidence", "quotation", "impact"}]}``. ``category`` is one of
+    ``CATEGORIES``, ``step`` a number of the outline, ``quotation`` words of that step, ``impact`` one of ``IMPACTS``.
+    ``steps`` shows the steps with the numbers ``shown``; the run has ``of`` steps.
     """
 
     task: str

@@ -91,9 +91,9 @@ def with_failed_attempts(spans: Mapping[str, Span]) -> Mapping[str, Span]:
 
 
 def with_answers_of_histories(spans: Mapping[str, Span]) -> Mapping[str, Span]:
-    """The spans by id; a model call that shows no call of a tool has those that the next one beside it shows for it.
+    """The spans by id; tool calls that a model call does not show are taken from the next model call beside it.
 
-    That one's messages are those of the first, its answer with the calls, and what the tools returned.
+    The messages of that one are the messages of the first, its answer with the calls, and the tools' results.
     """
     beside: dict[str | None, list[Span]] = {}
     for span in spans.values():

@@ -36,12 +36,14 @@ _WITHIN = 4
 
 
 def tool_spans(trace: Trace, reporting: Sequence[Span]) -> tuple[Sequence[Span], Mapping[str, str]]:
-    """The spans in order of start, and by the id of each dropped one the id of the span that replaces it.
+    """One span for each tool call, in order of start; and by the id of each replaced span its replacement's id.
 
-    ``reporting`` are all that describe a call, from the top down.
+    If two spans of one call lie within each other, the upper one is kept, completed from the lower one, which knows
+    whether the tool raised. If they lie beside each other, the framework's is kept as it is.
 
-    Of two spans of one call the upper is kept, completed from the lower one, which knows whether the tool raised. Of
-    two beside each other the framework's is kept as it is.
+    Args:
+        trace: The trace.
+        reporting: All its spans that describe a call, from the top down.
     """
     kept: dict[str, Span] = {}
     twins: dict[str, str] = {}

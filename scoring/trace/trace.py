@@ -179,7 +179,7 @@ def _root(ordered: Sequence[Span], children: Mapping[str | None, Sequence[Span]]
 
 
 def _below_raising(tops: Sequence[Span]) -> list[Span]:
-    """Of the spans below one that will never come, for it raised and was not ended, the one that failed at last."""
+    """For each parent that raised, and whose span therefore never comes: the span below it that ended last."""
     last = {span.parent_id: span for span in sorted(tops, key=lambda span: span.end_ns)}
     return [span for span in last.values() if span.parent_raises and span.parent_id is not None]
 
@@ -239,11 +239,11 @@ def unread_counts(traces: Iterable[Trace]) -> list[tuple[Unread, int]]:
 
 
 def clock_corrections(trace: Trace) -> Mapping[str, int]:
-    """How far the clock of each service is off, as the steps show that one service has another one do.
+    """The ns to add to a span's times to put it on the root's clock, by span id; a span without an entry needs none.
 
-    What puts a span on the root's clock, in ns, by its id; spans that need nothing have no entry. A step of another
-    service begins no earlier than the step above it, and where it took no longer than that one, which waited for it, it
-    ends no later; nobody waits for what takes up a message. What is below it in that service has the same clock.
+    Clocks of services are compared where a step of one service calls another. A called step begins no earlier than
+    its caller. It ends no later either, if it took no longer than its caller and does not come from a queue, whose
+    sender does not wait. Steps of the same service below it have the same clock.
     """
     found: dict[str, int] = {}
     if len({span.service for span in trace.spans}) < 2:

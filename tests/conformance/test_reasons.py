@@ -65,7 +65,7 @@ def test_every_reason_is_a_record_but_what_somebody_wrote(rubric, criterion):
     for case in (*HONEST, *HOSTILE[::5]):
         for answer in (yes, lambda _: NoAnswer("nobody"), lambda question, case=case: lexical.answer(case, question)):
             reason = evaluate(criterion.metric, case, answer).reason
-            assert isinstance(reason, Reason) or reason in WROTE, reason
+            assert isinstance(reason, Reason) or reason in WROTE, f'give this as Reason("…"): {reason}'
 
 
 @pytest.mark.parametrize(("rubric", "criterion"), CRITERIA)

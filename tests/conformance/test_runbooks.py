@@ -17,6 +17,7 @@ SLUGS = {alert.runbook for alert in alerts(Declaration())} | {each.runbook for e
 
 @pytest.mark.parametrize("slug", sorted(SLUGS))
 def test_a_runbook_says_what_one_needs_to_know(slug: str) -> None:
+    assert (RUNBOOKS / f"{slug}.md").exists(), "run 'make reference', then write the text below its head"
     text = (RUNBOOKS / f"{slug}.md").read_text(encoding="utf-8")
     parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
     assert tuple(parts[1::2]) == SECTIONS

@@ -112,7 +112,7 @@ async def refuse(send: Send, refusal: Refusal, kind: str, headers: Sequence[Head
 
 
 def header(scope: Mapping[str, Any], name: bytes) -> str:
-    """What a request states under a name in lower case, all lines of it in one."""
+    """The value of a request's header (``name`` in lower case); several lines are joined by commas."""
     return b",".join(value for key, value in scope["headers"] if key == name).decode("latin-1")
 
 

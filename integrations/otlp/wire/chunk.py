@@ -27,9 +27,9 @@ _OWN_SCOPE: Final = OWN_SCOPE.encode()
 class ChunkOrigin:
     """Service and environment of spans, and the sampling threshold that applies to them.
 
-    ``threshold`` is a rejection threshold in [0, 2**56]: 0 keeps all, 2**56 none. ``floor`` is the same as bytes that
-    compare with the last 7 bytes of a trace id. With a ``hash_key`` a hash of the whole id decides instead of these.
-    ``handed_over``: they come from a monitor that was ending; ``of`` is the one trace that this holds for.
+    ``threshold`` is a rejection threshold in [0, 2**56]: 0 keeps all, 2**56 none. ``floor`` is the same as bytes, to
+    compare with the last 7 bytes of a trace id. With a ``hash_key``, a hash of the whole id is compared instead.
+    ``handed_over``: the spans come from a monitor that was ending; ``of`` is the one trace that this holds for.
     """
 
     service: str | None

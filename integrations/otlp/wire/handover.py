@@ -41,9 +41,9 @@ class HandoverMark(NamedTuple):
 
 
 class HandoverKeys:
-    """The key that this monitor signs with, and those of others that it believes.
+    """The key with which this monitor signs, and the keys of other monitors that it accepts.
 
-    ``shared`` is one that all were given; without it this one makes its own, which others have to get.
+    ``shared`` is a key that all monitors were given; without it this one makes its own, which others have to get.
     """
 
     def __init__(self, shared: str | None = None) -> None:

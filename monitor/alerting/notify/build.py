@@ -251,9 +251,9 @@ _FIELDS: Final = ("url", "routing_key", "key", "host", "to", "use", "arguments")
 async def move(entries: Sequence[NotifySection], outbox: NotificationOutbox) -> None:
     """Move what is noted, and what waits, to the names that these receivers have now. Raises ``StoreError``.
 
-    Names of receivers that have none of their own come from their places in the configuration (``webhook``,
-    ``webhook-2``). A digest of each address is noted, by which a receiver is known again under another name. What is
-    noted of a receiver that is gone is deleted where another one takes its name.
+    A receiver without a name is named by its place in the configuration (``webhook``, ``webhook-2``). A digest of
+    each address is noted, so that a receiver is recognised under another name. If a new receiver takes the name of
+    one that is gone, the notes of that one are deleted.
     """
     notes = outbox.notes()
     before = {name.removeprefix(_ADDRESS): text for name, text in notes.items() if name.startswith(_ADDRESS)}

@@ -180,9 +180,9 @@ class ReadingBack:
             )
 
     async def _hidden(self, server: LangfuseServer, absent: Sequence[PendingScore]) -> list[PendingScore]:
-        """Those of absent scores that are older than all that is shown, where they would be named or sent again.
+        """The absent scores that are due to be named or sent again, and are older than all that Langfuse shows.
 
-        Where nothing is shown before one of them, nothing is before an older one: few requests find where that begins.
+        If nothing is shown before one score, nothing is before an older one: a binary search finds where that begins.
         """
         found = [
             row for row in sorted(absent, key=lambda row: row.at_ns)

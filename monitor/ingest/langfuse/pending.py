@@ -141,10 +141,10 @@ class Pending:
 
 
 class Services:
-    """The service that traces of a name are of, learned from those that were read; listings do not show it.
+    """The service of a trace by its name and environment, learned from traces that were read; listings show none.
 
-    Where all traces of a name and an environment were of one service, others of that name count as its. Where two
-    services use a name it is ambiguous. Only outcomes use it; no verdict depends on it.
+    A name that one service alone has used there stands for it; one that several have used stands for none. Only
+    outcomes use it; no verdict depends on it.
     """
 
     def __init__(self) -> None:

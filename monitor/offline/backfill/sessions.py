@@ -72,7 +72,7 @@ class PastSession:
 
 
 def bucket_of(identity: SessionIdentity) -> bytes:
-    """Where the turns of all sessions under one id are kept until it is known which belong together."""
+    """The key under which turns with one session id are kept until they are divided into sessions."""
     return key_of(identity, b"")
 
 

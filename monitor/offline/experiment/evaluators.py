@@ -120,7 +120,7 @@ def run_evaluators(*rubrics: str, config: Config | Path | str | None = None) -> 
 def evaluations(
     verdict: Verdict, rubric: Rubric, which: ScoreSelection, *, also: frozenset[str] = frozenset()
 ) -> Iterator[Evaluation]:
-    """The selected scores of a verdict as the SDK takes them, and those that have one of the names ``also``."""
+    """The scores of a verdict that ``which`` selects or ``also`` names, as records of Langfuse's SDK."""
     from langfuse import Evaluation  # noqa: PLC0415  # as above
 
     names = names_of(rubric, which) | also

@@ -174,7 +174,7 @@ class Count(OfParts):
             self.with_composite += 1
 
     def cascade_line(self) -> str:
-        """What the stronger judge changed, and the pass rate that it would find, in one line; empty without one."""
+        """What a stronger judge changed, and the pass rate by its answers, in one line; empty without one."""
         n = self.passed + self.failed
         plain = from_sums(n=n, failures=self.failed, weight=n, failed_weight=self.failed, squared_weight=n)
         seen = self.cascade.snapshot(plain)

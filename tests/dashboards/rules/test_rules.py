@@ -128,7 +128,8 @@ def test_what_a_story_gives_has_the_labels_that_a_monitor_exports() -> None:
 
 
 def test_every_rule_is_in_a_story() -> None:
-    assert {name_of(rule) for rule in RULES} == {name for scenario in SCENARIOS for name in scenario.under}
+    without = {name_of(rule) for rule in RULES} ^ {name for scenario in SCENARIOS for name in scenario.under}
+    assert not without, f"each rule needs a scenario under its name, and each scenario a rule: {sorted(without)}"
 
 
 @PROMTOOL.mark
@@ -153,7 +154,7 @@ def test_every_small_mistake_in_a_rule_is_noticed(tmp_path: Path) -> None:
     survived = "\n".join(
         f"{name_of(rule)} {rule.get('labels', '')}: {what}" for rule, mutated in left for what in mutated
     )
-    assert not survived, survived
+    assert not survived, f"no scenario notices these changes of rules; add series on both sides of each:\n{survived}"
 
 
 def stories(rule: dict[str, Any]) -> list[Scenario]:
