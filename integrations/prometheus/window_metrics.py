@@ -12,8 +12,9 @@ from itertools import chain
 
 from sidejudge.scoring.alerts.condition import PLACE, Condition, Labels
 from sidejudge.scoring.alerts.lifecycle import Posted, Stage
-from sidejudge.scoring.alerts.quality import label_of, place
+from sidejudge.scoring.alerts.quality import place
 from sidejudge.scoring.calibration.calibrated import Calibrated, ErrorRate
+from sidejudge.scoring.lexical.shown_text import label_of
 from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.status.metric_status import Level, MetricLimit, MetricStatus

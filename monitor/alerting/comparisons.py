@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from sidejudge.integrations.store.bounded_read import ComparedFilter, ComparedVerdict, read_compared
+from sidejudge.scoring.lexical.shown_text import label_of
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Compared, Difference, difference
 from sidejudge.scoring.statistics.design_effect import LARGEST
@@ -138,9 +139,10 @@ def _value(verdict: ComparedVerdict, query: ComparisonQuery) -> float | None:
 def _versions(verdicts: Sequence[ComparedVerdict], query: ComparisonQuery) -> tuple[str, str]:
     """The two requested versions; by default the last that began, and the one before it."""
     order = list(versions_of(verdicts, query.by))
-    after = query.b if query.b is not None else next((v for v in reversed(order) if v != query.a), query.a or "")
+    a, b = (each if each is None or each in order else label_of(each) for each in (query.a, query.b))
+    after = b if b is not None else next((v for v in reversed(order) if v != a), a or "")
     earlier = [version for version in order if version != after]
-    return (query.a if query.a is not None else earlier[-1] if earlier else after), after
+    return (a if a is not None else earlier[-1] if earlier else after), after
 
 
 def _side(verdict: ComparedVerdict, query: ComparisonQuery, before: str, after: str) -> bool | None:

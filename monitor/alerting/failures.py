@@ -18,9 +18,9 @@ from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
 from sidejudge.scoring.alerts.explanation import GROUP, TOOL, Cause, Explanation, SlicedVerdict, explain, with_causes
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
-from sidejudge.scoring.alerts.quality import PASS_RATES, label_of, place_of
+from sidejudge.scoring.alerts.quality import PASS_RATES, place_of
 from sidejudge.scoring.evaluators.embedding import SAME_STATEMENT, Vector
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import label, label_of
 from sidejudge.scoring.result.reason import Rights, outline, shown_name
 from sidejudge.scoring.status.failure_groups import FailureGroup, Subject, alike, failure_groups, reasons
 from sidejudge.scoring.trace.time_units import DAY_NS, MINUTE_NS

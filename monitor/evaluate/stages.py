@@ -25,7 +25,7 @@ from sidejudge.scoring.case.conversation import question_of
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.case.run_figures import run_figures
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import label_of
 from sidejudge.scoring.metrics.run_effort import run_effort
 from sidejudge.scoring.metrics.run_tools import calls_by_tool
 from sidejudge.scoring.rubrics import run_health
@@ -381,7 +381,7 @@ def cluster_of(case: Case, cluster: str) -> str | None:
 def _release(case: Case) -> str | None:
     """The version of the application: of the first span that names one."""
     found = next((span.release for span in case.trace.spans if span.release), None) if case.trace is not None else None
-    return None if found is None else label(found)
+    return None if found is None else label_of(found)
 
 
 def _prompt(case: Case) -> str | None:
@@ -393,13 +393,13 @@ def _prompt(case: Case) -> str | None:
         for each in stated
         if each.get("prompt_version") is not None
     }
-    return label(", ".join(sorted(found))) if found else None
+    return label_of(", ".join(sorted(found))) if found else None
 
 
 def _slices(case: Case, wanted: Sequence[str], known: Mapping[str, str | None]) -> dict[str, str]:
     """The values that the trace states for the wanted dimensions, cut to a label's length: work is bounded."""
     found = ((by, known[by] if by in known else _metadata(case, by.removeprefix("metadata."))) for by in wanted)
-    return {by: label(value) for by, value in found if value}
+    return {by: label_of(value) for by, value in found if value}
 
 
 def _metadata(case: Case, key: str) -> str | None:

@@ -5,11 +5,10 @@ Also conditions on continuous metrics: latency, cost, tokens and graded scores b
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypedDict
 
-from sidejudge.scoring.lexical.shown_text import MAX_LABEL, label
+from sidejudge.scoring.lexical.shown_text import label_of
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.status.metric_status import Level, MetricStatus
 from sidejudge.scoring.status.service_status import RELEASED, ServiceStatus, StatusChange
@@ -140,13 +139,6 @@ def place(status: ServiceStatus) -> Labels:
 def place_of(service: str, environment: str, rubric: str) -> Labels:
     """The labels of a service, an environment and a rubric."""
     return (("service", label_of(service)), ("environment", label_of(environment)), ("rubric", rubric))
-
-
-def label_of(name: str) -> str:
-    """A name as a label value: a name that is cut ends in digits of its own, so that two long names stay distinct."""
-    if len(name) <= MAX_LABEL:
-        return label(name)
-    return label(name, MAX_LABEL - 10) + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def is_followed(limit: float) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import label, label_of
 from sidejudge.scoring.trace import usage
 from sidejudge.scoring.trace.trace import Trace
 
@@ -55,7 +55,7 @@ def run_figures(case: Case) -> RunFigures | None:
     }  # fmt: skip
     values = {name: value for name, value in found.items() if value is not None and 0 <= value < float("inf")}
     release = next((span.release for span in trace.spans if span.release), None)
-    return RunFigures(values, _models(trace), None if release is None else label(release))
+    return RunFigures(values, _models(trace), None if release is None else label_of(release))
 
 
 def _models(trace: Trace) -> Mapping[str, Usage]:

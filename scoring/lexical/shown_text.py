@@ -10,6 +10,7 @@ UUIDs consist of short words and stay.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -91,6 +92,16 @@ def label(text: str, most: int = MAX_LABEL) -> str:
     if len(text) > most:
         text = text[:most] + "…"
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def label_of(name: str) -> str:
+    """A name as a label value: one that is cut ends in digits of its own, so that two long names stay distinct.
+
+    Addresses of images and lists of prompts differ at their end.
+    """
+    if len(name) <= MAX_LABEL:
+        return label(name)
+    return label(name, MAX_LABEL - 10) + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def one_line(text: str, most: int) -> str:

@@ -20,7 +20,7 @@ from sidejudge.scoring.alerts.condition import AlertFinding
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import Alert, Posted, Stage
-from sidejudge.scoring.alerts.quality import label_of
+from sidejudge.scoring.lexical.shown_text import label_of
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.result import Blocker, Effect, Failed, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.statistics.estimate import estimate

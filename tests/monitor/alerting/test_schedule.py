@@ -14,8 +14,8 @@ from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.condition import MonitorFacts
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import Stage
-from sidejudge.scoring.alerts.quality import label_of, place_of
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.alerts.quality import place_of
+from sidejudge.scoring.lexical.shown_text import label_of
 from sidejudge.scoring.notices.text import Wording
 from sidejudge.scoring.notices.wording import report_event
 from sidejudge.scoring.result.reason import Reason, reason_fields
@@ -209,10 +209,10 @@ async def test_what_broke_is_stated_once_with_its_share_however_long_the_reason_
 async def test_an_alert_on_a_part_of_the_traffic_with_a_long_name_shows_its_failures(process):
     life, name = process(), "the name of a trace that is longer than what is kept of a value that divides the traffic"
     await finish(life.store, verdict(1), START_NS)
-    await finish(life.store, verdict(2), START_NS, slices={"name": label(name)})
+    await finish(life.store, verdict(2), START_NS, slices={"name": label_of(name)})
     session = {**verdict(3), "trace_id": None, "case_id": f"{3:032x}"}
-    await finish(life.store, session, START_NS + 1, slices={"name": label(name)})
-    labels = (*place_of("shop", "unknown", "qa"), ("slice", "name"), ("value", label_of(label(name))))
+    await finish(life.store, session, START_NS + 1, slices={"name": label_of(name)})
+    labels = (*place_of("shop", "unknown", "qa"), ("slice", "name"), ("value", label_of(name)))
     examples = illustrated(life.store, reported(labels=labels, examples=()), 0).examples
     assert [int(example.trace_id, 16) for example in examples] == [3, 2]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -88,6 +89,28 @@ def test_people_read_the_versions_the_counts_and_the_promise(call, compared):
     assert "99.9% together, at any look" in done.stdout
     surest = call("compare", "--url", compared[0].api, "--by", "prompt", "--confidence", "0.999999999")
     assert surest.exit_code in {0, 1}
+
+
+def test_versions_with_long_names_that_differ_at_the_end_are_two_versions(call, serving):
+    image = "us-central1-docker.pkg.dev/my-project-123456/containers/support-agent:1.4."
+    monitor = serving(routes=[{"rubrics": ["answers"]}], rubrics={"answers": RUBRIC})
+    for build in (2, 3):
+        attributes = {"gen_ai.operation.name": "chat", "prompt_version": build, "langfuse.observation.output": "source"}
+        spans = [
+            S(trace_id=trace(build * 10 + n), span_id=span(n + 1), attributes=attributes, end_ns=3_000)
+            for n in range(6)
+        ]
+        monitor.post(request(spans, {"service.version": f"{image}{build}"})).raise_for_status()
+        monitor.settled(6 * (build - 1))
+    named = ["--by", "release", "--a", f"{image}2", "--b", f"{image}3"]
+    done = call("compare", "--url", monitor.api, "--format", "json", *named)
+    (found,) = json.loads(done.stdout)["comparisons"]
+    assert found["unavailable"] is None
+    assert (found["before"]["n"], found["after"]["n"]) == (6, 6)
+    exposed = monitor.http.get(monitor.api + "/metrics").text
+    versions = set(re.findall(r'_version_verdict_weight_total{.*version="([^"]*)"', exposed))
+    assert versions == {found["before"]["label"], found["after"]["label"]}
+    assert set(re.findall(r'_application_traces_total{.*version="([^"]*)"', exposed)) == versions
 
 
 @pytest.mark.parametrize(
