@@ -19,6 +19,7 @@ from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.observations import instant_ns
 from sidejudge.integrations.langfuse.pages import Row, by_cursor, by_number
 from sidejudge.integrations.langfuse.scores import METRICS, WITHDRAWN, WRITTEN, ScoreOfLangfuse
+from sidejudge.scoring.trace.jsontext import no_constant
 
 MOST_IDS: Final = 50
 """Ids in one request: their list has to fit into a URL, and 100 rows are the most that are answered."""
@@ -168,11 +169,7 @@ def _meaning(value: object) -> object:
     """What a value comes back as: a text that is JSON is parsed; nothing, in any spelling, is None."""
     if isinstance(value, str):
         try:
-            value = json.loads(value, parse_constant=_no_number)
+            value = json.loads(value, parse_constant=no_constant)
         except (ValueError, RecursionError):
             return value or None
     return value
-
-
-def _no_number(name: str) -> object:
-    raise ValueError(name)

@@ -14,7 +14,7 @@ from sidejudge.scoring.statistics.descriptive import p50, p95
 from sidejudge.scoring.statistics.paired import sign_test
 
 from .calibrated import ErrorRate, error_rate
-from .judge_leaning import FEW, JudgeLeaning, Rate, judge_leaning
+from .judge_leaning import FEW, Error, JudgeLeaning, Rate, judge_leaning
 
 MAX_UNANSWERED: Final = 0.01
 """Share of questions without an answer that a monitor can live with."""
@@ -127,12 +127,7 @@ class JudgeReport:
             "judge": self.judge, "repeats": self.repeats, "questions": self.questions, "cases": self.cases, **rates,
             "metrics": {name: _json(rate) for name, rate in self.metrics.items()},
             **{name: _json(rate) for name, rate in self.leaning.rates().items()},
-            **{
-                name: {"value": None, "reason": error.reason}
-                if isinstance(error, Unavailable)
-                else {"value": error.value, "lower": error.lower, "upper": error.upper, "n": error.n}
-                for name, error in self.leaning.errors().items()
-            },
+            **{name: _json(error) for name, error in self.leaning.errors().items()},
             "confusion": {right: dict(given) for right, given in self.leaning.confusion.items()},
             "by_direction": {
                 name: {"too_much": list(much), "too_little": list(little)}
@@ -272,7 +267,7 @@ def _below(rate: Rate, least: float) -> float | None:
     return rate.value if isinstance(rate, ErrorRate) and rate.value < least else None
 
 
-def _json(rate: Rate) -> dict[str, object]:
+def _json(rate: Rate | Error) -> dict[str, object]:
     if isinstance(rate, Unavailable):
         return {"value": None, "reason": rate.reason}
     return {"value": rate.value, "lower": rate.lower, "upper": rate.upper, "n": rate.n}

@@ -13,6 +13,7 @@ from sidejudge.scoring.case.case import parse_output
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, quoted
 from sidejudge.scoring.result.result import Scored, Unavailable
+from sidejudge.scoring.trace.jsontext import no_constant
 from sidejudge.scoring.trace.span import Json
 
 from .check import Check, CheckError, Finding, TextTest, flag, keys, library, text
@@ -26,11 +27,7 @@ _BEGINS: Final = re.compile(r"[\s\ufeff]*[\[{\"\d\-tfn`~]")
 """The beginning of JSON or of a fence around it: prose is recognised by its first letter."""
 
 
-def _no_constant(constant: str) -> Json:
-    raise ValueError(f"{constant} is no JSON")
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+_DECODER: Final = json.JSONDecoder(parse_constant=no_constant)
 
 
 def schema(

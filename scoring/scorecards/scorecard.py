@@ -6,7 +6,7 @@ A cell is one row of the scorecard for one model.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.result.result import Failed, NotApplicable, Unavailable
@@ -54,10 +54,7 @@ class Cell:
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        return {
-            "value": self.value, "rating": self.rating, "n": self.n, "blocked": self.blocked, "raw": self.raw,
-            "notes": list(self.notes),
-        }  # fmt: skip
+        return {**asdict(self), "notes": list(self.notes)}
 
 
 def judged_cell(row: ScorecardRow, tally: RubricTally | None) -> Cell:

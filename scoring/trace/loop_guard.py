@@ -44,16 +44,12 @@ def is_own(*, service: str | None = None, scope: str | None = None, tags: Collec
     return service == OWN_SERVICE or scope == OWN_SCOPE or OWN_TAG in tags
 
 
-def evaluator_traffic(
-    service: str | None, environment: str | None, *, scope: str | None = None, tags: Collection[str] = ()
-) -> str | None:
+def evaluator_traffic(service: str | None, environment: str | None, *, tags: Collection[str] = ()) -> str | None:
     """Why a trace belongs to an evaluator, ours or another; None when it may be judged."""
     if environment is not None and (environment.startswith(EVALUATOR_ENVIRONMENTS) or environment in _OTHERS):
         return f"environment {environment!r} is where evaluators run"
     if service == OWN_SERVICE:
         return f"service {service!r} is this monitor"
-    if scope == OWN_SCOPE:
-        return f"scope {scope!r} is this monitor's own judge"
     if OWN_TAG in tags:
         return f"tag {OWN_TAG!r} marks this monitor's own judge"
     return None

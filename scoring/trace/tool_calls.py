@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -61,19 +61,22 @@ def match(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> dict[int
         for index, ask in enumerate(requested):
             for key in keys(ask.call, requested=True) if index not in taken else ():
                 free.setdefault(key, deque()).append(index)
-        open_ = [(number, span) for number, span in enumerate(spans) if span.tool and number not in matched]
-        sought = Counter(key for _, span in open_ if span.tool for key in keys(span.tool, requested=False))
-        for number, span in open_:
-            for key in keys(span.tool, requested=False) if span.tool and number not in matched else ():
-                waiting = free.get(key, deque())
-                while waiting and (
-                    waiting[0] in taken or (len(waiting) > sought[key] and _made_again(requested, waiting, span))
-                ):
-                    waiting.popleft()
-                sought[key] -= 1
-                if waiting:
-                    taken.add(waiting[0])
-                    matched[number] = waiting.popleft()
+        ran = [
+            (number, span, key)
+            for number, span in enumerate(spans) if span.tool and number not in matched
+            for key in keys(span.tool, requested=False)  # one at most
+        ]  # fmt: skip
+        sought = Counter(key for _, _, key in ran)
+        for number, span, key in ran:
+            waiting = free.get(key, deque())
+            while waiting and (
+                waiting[0] in taken or (len(waiting) > sought[key] and _made_again(requested, waiting, span))
+            ):
+                waiting.popleft()
+            sought[key] -= 1
+            if waiting:
+                taken.add(waiting[0])
+                matched[number] = waiting.popleft()
     return matched | _with_defaults(spans, requested, matched)
 
 
@@ -125,9 +128,8 @@ def in_order(
 ) -> list[tuple[int, int]]:
     """The key that orders each span's call: its beginning and, among simultaneous ones, its place in ``requested``.
 
-    ``moved`` corrects clocks, by the ids of spans.
-
-    Among spans that one answer requested together, the first requested one gets the earliest beginning.
+    Among spans that one answer requested together, the first requested one gets the earliest beginning. ``moved``
+    corrects clocks, in ns by span id.
     """
     found = [
         (span.start_ns + moved.get(span.span_id, 0), matched.get(number, len(requested)))
@@ -584,9 +586,7 @@ def _is_handoff(call: ToolCall, agents: set[str]) -> bool:
 
 def _nearest(trace: Trace, run: Span) -> Span | None:
     """The tool or agent directly above a run; a tool there handed over the work."""
-    kinds = (SpanKind.TOOL, SpanKind.AGENT)
-    above: Iterator[Span] = trace.ancestors(run)
-    return next((span for span in above if span.kind in kinds), None)
+    return next((span for span in trace.ancestors(run) if span.kind in (SpanKind.TOOL, SpanKind.AGENT)), None)
 
 
 _LATE_NS: Final = 1_000_000

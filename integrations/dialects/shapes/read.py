@@ -268,14 +268,12 @@ class _Reader:
 
     def _silent(self) -> None:
         """An empty answer: the question is in words, so that contents are kept back of neither."""
-        for source in self._there.of("output"):
-            if source.attribute and values.is_empty_answer(source.value):
-                self._fields |= {"output": "", "output_messages": (Message(role="assistant"),)}
-                self._note("output", source.name)
-                return
-        if values.is_empty_answer({key: unwrap.decoded(value) for key, value in last_turn(self._raw).items()}):
+        attributes = (source for source in self._there.of("output") if source.attribute)
+        found = next((source.name for source in attributes if values.is_empty_answer(source.value)), None)
+        turn = {key: unwrap.decoded(value) for key, value in last_turn(self._raw).items()} if found is None else {}
+        if found is not None or values.is_empty_answer(turn):
             self._fields |= {"output": "", "output_messages": (Message(role="assistant"),)}
-            self._note("output", TURNS.name)
+            self._note("output", found or TURNS.name)
 
     # ── a model call
 

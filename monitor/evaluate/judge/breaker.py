@@ -59,9 +59,8 @@ def pause(attempt: int, retry_after_s: float | None, jitter: float) -> float | N
 
     Args:
         attempt: the number of the attempt that failed, from 0.
-        retry_after_s: the wait that the provider asked for; up to a tenth is added so that not all callers come back at
-        once.
-            None: half a second, doubled with each attempt.
+        retry_after_s: the wait that the provider asked for; up to a tenth is added, so that callers do not all come
+            back at once. None: half a second, doubled with each attempt.
         jitter: in [0, 1), the share of the pause that is taken ("full jitter", AWS Architecture Blog, Exponential
             Backoff And Jitter, 2015).
     """

@@ -441,9 +441,7 @@ class JudgeBackend:
         if found is not None:
             self._observer.flagged(judgement.model, "contradiction")
         flags = (*judgement.flags, *kept.flags, *(() if found is None else (label(found, MAX_REASON),)))
-        judgement = replace(
-            judgement, flags=flags, votes=kept.votes, dissent=kept.dissent, certainty=kept.certainty
-        )  # fmt: skip
+        judgement = replace(judgement, flags=flags, votes=kept.votes, dissent=kept.dissent, certainty=kept.certainty)
         return Answer(value=kept.value, method=Method.JUDGE, reason=kept.reason, judgement=judgement)
 
     async def _context(self, panel: JudgePanel) -> int:

@@ -21,6 +21,7 @@ from sidejudge.integrations.cases.names import OTHER_NAMES
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import RemediedError
 from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.trace.jsontext import no_constant
 from sidejudge.scoring.trace.span import Json
 
 MAX_LINE = 64 * 2**20
@@ -91,17 +92,13 @@ def loaded(text: bytes) -> Json:
         found: Json = orjson.loads(text)
     except orjson.JSONDecodeError:
         try:
-            found = json.loads(text, parse_constant=_refused)
+            found = json.loads(text, parse_constant=no_constant)
         except (ValueError, RecursionError):
             pass
         else:
             return found
         raise
     return found
-
-
-def _refused(constant: str) -> float:
-    raise ValueError(constant)
 
 
 TABLES: Final = (".csv", ".tsv", ".parquet")
