@@ -31,17 +31,21 @@ _SECRET_VALUE: Final = 6
 """A shorter value of a query guards nothing."""
 _ANSWER_S: Final = 1.0
 """How long to wait for the body of a successful answer."""
+_PAGE: Final = (b"<!doctype html", b"<html")
 _LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 
 
 class Poster:
-    """Posts to one address, which is never shown: addresses of receivers hold secrets."""
+    """Posts to one address, which is never shown: addresses of receivers hold secrets.
 
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+    ``pages``: the receiver may answer with a page of HTML. Without it, something in between has answered.
+    """
+
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S, *, pages: bool = False) -> None:
         import httpx  # noqa: PLC0415  # only where a receiver is configured
 
         self._url = httpx.URL(url)
-        self._timeout_s = timeout_s
+        self._timeout_s, self._pages = timeout_s, pages
 
     async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
         """Post a body, JSON unless a header names another type, and return once the receiver took it.
@@ -49,7 +53,7 @@ class Poster:
         The beginning of the answer is returned; empty where that breaks off, because the body was taken.
 
         Raises ``DestinationUnreachableError`` where it may take it later (no connection, no answer in time, 408, 425,
-        429, 5xx) and ``RefusedError`` for every other answer that is not a success.
+        429, 5xx, a page of HTML) and ``RefusedError`` for every other answer that is not a success.
         """
         import httpx  # noqa: PLC0415  # as above
 
@@ -58,7 +62,8 @@ class Poster:
             tls = trusted()
         except OSError as error:
             raise DestinationUnreachableError(str(error.strerror)) from None
-        given = {"content-type": "application/json", "user-agent": "sidejudge", **(headers or {})}
+        plain = {"accept-encoding": "identity"}  # the beginning of an answer is read as it is sent
+        given = {"content-type": "application/json", "user-agent": "sidejudge", **plain, **(headers or {})}
         try:
             # A connection of its own each time: alerts are rare, and one that was kept is likely to be closed by then.
             # The limit around it is of all of it: the client's own begins anew with each byte.
@@ -74,6 +79,9 @@ class Poster:
             raise DestinationUnreachableError(f"the connection failed: {why_not(error)}") from None
         if not response.is_success:
             raise self._failure(response, answer)
+        if not self._pages and answer.lstrip()[:14].lower().startswith(_PAGE):
+            why = f"it answered {response.status_code} with a page of HTML, as a login or a proxy does"
+            raise DestinationUnreachableError(why)
         return answer
 
     async def _after_success(self, response: httpx.Response) -> bytes:

@@ -74,6 +74,9 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     """
     import asyncio  # not for --help
 
+    from .score import show_causes
+
+    show_causes()
     loaded = runnable(config)
     settings = loaded.config
     sampling = settings.sampling.model_copy(update={"rate": rate or settings.sampling.fixed_rate})
@@ -130,11 +133,13 @@ async def _run(
     config: Config, window: Window, wanted: MatchSection, path: Path, *, batch: bool, dry_run: bool, yes: bool,
     embedding: LentEmbedding | None,
 ) -> int:  # fmt: skip
+    from sidejudge.integrations.embed import EmbeddingError
     from sidejudge.integrations.langfuse.client import Connections
     from sidejudge.integrations.langfuse.errors import LangfuseError
     from sidejudge.integrations.store.sqlite import Store, StoreError
     from sidejudge.monitor.offline.backfill.job import Job, NoReferencesError
     from sidejudge.monitor.offline.backfill.run import StoppedError
+    from sidejudge.monitor.offline.score.chunks import JudgeOutError
 
     sink = config.sinks.langfuse
     if sink is None:
@@ -153,6 +158,8 @@ async def _run(
         with (
             ending(LangfuseError, naming="Langfuse: ", remedy=again, code=DATA),
             ending(StoppedError, naming="scores are refused: ", remedy=again, code=DATA),
+            ending(JudgeOutError, naming="evaluators.judge: ", remedy=again, code=DATA),
+            ending(EmbeddingError, naming="evaluators.embedding: ", remedy=again, code=DATA),
             ending(NoReferencesError, naming="references: ", remedy=again, code=DATA),
             ending(StoreError, remedy=again, code=DATA),
         ):

@@ -86,8 +86,7 @@ def score(
     from sidejudge.monitor.offline.score.tally import Expense, ReportedRemarks
     from sidejudge.monitor.offline.score.verdict_file import verdict_output
 
-    if logging.lastResort is not None:  # what is logged comes out of it, for no other handler is set up here
-        logging.lastResort.setFormatter(CausesShown())
+    show_causes()
     settings = runnable(config).config
     sources = _sources(cases, form)
     _check(settings, chosen, sources, out)
@@ -136,6 +135,12 @@ class CausesShown(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         more = (getattr(record, name, None) for name in ("judge", "cause"))
         return ": ".join([super().format(record), *(str(each) for each in more if each)])
+
+
+def show_causes() -> None:
+    """Have what is logged show its cause where a command sets up no handler."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(CausesShown())
 
 
 @contextlib.contextmanager

@@ -193,10 +193,13 @@ class Reevaluation:
 
     def __init__(
         self, live: Pipeline, *, commit: Commit, details: Callable[[bytes], TraceDocument | None],
-        still_owed: Callable[[bytes], bool], hash_key: bytes, clock_ns: Callable[[], int], max_wait_ns: int,
+        still_owed: Callable[[bytes], bool], hash_key: bytes, clock_ns: Callable[[], int],
+        judge_wait_ns: int, embedding_wait_ns: int,
     ) -> None:  # fmt: skip
         own = replace(live.stages, archive=self, sampler=self, conversations=None)
-        waiting, vectorless = (DeferredTraces(max_waiting=MOST_HELD, max_wait_ns=max_wait_ns) for _ in range(2))
+        waiting, vectorless = (
+            DeferredTraces(max_waiting=MOST_HELD, max_wait_ns=wait_ns) for wait_ns in (judge_wait_ns, embedding_wait_ns)
+        )
         self._pipeline = Pipeline(
             stages=own,
             judge_queue=JudgeQueue(

@@ -59,14 +59,15 @@ class RevisionSchedule:
         self, config: Config, connections: Connections, *, store: Store, pipeline: Pipeline, references: References,
         commit: Commit, under_way: Callable[[bytes], bool], clock_ns: Callable[[], int],
     ) -> None:  # fmt: skip
-        judge, project = config.evaluators.judge, config.langfuse
+        judge, embedding, project = config.evaluators.judge, config.evaluators.embedding, config.langfuse
         self._store, self._owed, self._pipeline = store, store.late_references, pipeline
         self._references, self._under_way, self._clock_ns = references, under_way, clock_ns
         self._langfuse = langfuse = connections.to(project.access) if project is not None else None
         self._backoff = Backoff(random.random)
         self._rejudging = Reevaluation(
             pipeline, commit=commit, details=store.details, still_owed=self._still_owed, clock_ns=clock_ns,
-            hash_key=config.sampling.hash_key, max_wait_ns=judge.max_wait.ns if judge else _WAITS_NS,
+            hash_key=config.sampling.hash_key, judge_wait_ns=judge.max_wait.ns if judge else _WAITS_NS,
+            embedding_wait_ns=embedding.max_wait.ns if embedding else _WAITS_NS,
         )  # fmt: skip
         self._server: LangfuseServer | None = None
         self._rests_until_ns = 0

@@ -6,13 +6,18 @@ import time
 from collections.abc import Callable
 
 import pytest
+import yaml
 
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.monitor.demo.traffic import SampleTraffic
+from tests.fakes.judge import judges
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.fakes.openai import Provider, embeds, page, unauthorised
 from tests.forked import Forked, sidejudge
+from tests.needs import LITELLM
+from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.running import ROOT
 
 TRACES = 20
@@ -88,3 +93,51 @@ def test_history_gets_the_scores_that_a_live_monitor_gave_under_the_same_ids_tho
             assert value == pytest.approx(live[of][2], abs=2 if "latency" in name else 0)
         assert "judged by an earlier call" in done.stdout
         assert SECRET_KEY not in dry.stdout + done.stdout + done.stderr
+
+
+def answered(number: int) -> bytes:
+    now = time.time_ns() // 10**6 * 10**6
+    stated = {
+        "langfuse.observation.input": f"Refund {number}?", "langfuse.observation.output": f"Kunde {number}.",
+        "langfuse.trace.metadata.expected_outcome": f"ग्राहक {number}.",
+    }  # fmt: skip
+    looked_up = {"langfuse.observation.type": "tool", "langfuse.observation.output": "paid"}
+    made = {"trace_id": trace(number, HIGH), "start_ns": now, "end_ns": now + 10**9}
+    root = S(span_id=span(1), attributes=stated, **made)
+    return request([root, S(span_id=span(2), parent_id=span(1), attributes=looked_up, **made)])
+
+
+@LITELLM.mark
+@pytest.mark.parametrize("away", [page(503), unauthorised()], ids=["overloaded", "key refused"])
+@pytest.mark.parametrize("asked", ["embedding", "judge"])
+def test_an_outage_that_lasts_ends_it_and_replaces_no_score(tmp_path, asked, away):
+    works = judges() if asked == "judge" else embeds(lambda text: (1.0, len(text) / 100))
+    with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as fake, Provider(works) as provider:
+        for number in range(8):
+            observations_of(fake).put(*rows_of(decode_spans(answered(number))))
+        keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
+        section = {"model": "openai/gpt-4.1-mini", "api_key": "sk", "api_base": provider.url, "max_wait": "2s"}
+        configuration = {
+            "sampling": {"rate": 1.0}, "store": {"path": str(tmp_path / "state.sqlite")},
+            "sinks": {"langfuse": {**keys, "requests_per_minute": 100_000, "scores": "all"}},
+            "routes": [{"rubrics": ["answer" if asked == "judge" else "benchmarks"]}],
+            "evaluators": {asked: {**section, "remote": True} if asked == "embedding" else section},
+        }  # fmt: skip
+        (tmp_path / "c.yaml").write_text(yaml.safe_dump(configuration))
+
+        def backfill(state: str):
+            to = ("--from", "2020-01-01", "--to", "2100-01-01", "--yes", "--state", str(tmp_path / state))
+            return sidejudge("backfill", str(tmp_path / "c.yaml"), *to, cwd=ROOT, timeout=200)
+
+        assert backfill("first").returncode == 0
+        before, written = reported(fake), fake.scores.written
+        assert before
+        provider.standing = away
+        done = backfill("second")
+        assert done.returncode == 1
+        assert f"error: evaluators.{asked}: " in done.stderr
+        assert "unreachable; traces that need" in done.stderr
+        assert "the run goes on where it was" in done.stderr
+        provider.standing = works
+        assert backfill("second").returncode == 0
+        assert (reported(fake), fake.scores.written) == (before, written)

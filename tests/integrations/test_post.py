@@ -38,6 +38,17 @@ async def test_what_the_receiver_will_never_take_is_refused_with_its_words(fake,
         await Poster(fake.url).post(b"{}")
 
 
+@pytest.mark.parametrize("page", [b"\n<!DOCTYPE html><html><title>Sign in</title>", b"<HTML lang=en>" + b"x" * 5_000])
+async def test_a_page_with_a_success_is_of_somebody_else_but_where_receivers_answer_with_pages(fake, page):
+    fake.act = lambda _: Act(status=200, body=page, headers={"content-type": "text/html"})
+    with pytest.raises(DestinationUnreachableError, match="it answered 200 with a page of HTML"):
+        await Poster(fake.url).post(b"{}")
+    await Poster(fake.url, pages=True).post(b"{}")
+    fake.act = lambda _: Act(status=200, body=b"ok", headers={"content-type": "text/html"})  # as Slack does
+    await Poster(fake.url).post(b"{}")
+    assert {got.headers["accept-encoding"] for got in fake.got} == {"identity"}
+
+
 async def test_a_redirect_is_refused_and_not_followed(fake):
     fake.act = lambda _: Act(status=307, headers={"location": f"{fake.url}/elsewhere"})
     with pytest.raises(RefusedError, match="names another address"):

@@ -120,7 +120,7 @@ def _sender(name: str, given: Receiver, wording: Wording, clock_ns: Callable[[],
             return Email(server, given.sender, given.to, wording)
         case WebhookReceiver():
             return Webhook(
-                Poster(given.url.get_secret_value()),
+                Poster(given.url.get_secret_value(), pages=True),
                 given.secret.get_secret_value() if given.secret is not None else None,
                 wording, clock_ns, template=given.template,
                 headers={key.lower(): value.get_secret_value() for key, value in given.headers.items()},

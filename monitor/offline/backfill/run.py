@@ -25,6 +25,7 @@ from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.deliver.kept_contents import kept_redaction, redacting
 from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores, time_of
+from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT, OUTAGE
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.result import SessionTurn, TraceResult
@@ -32,10 +33,12 @@ from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.langfuse.fetch import UnreadError
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
+from sidejudge.monitor.offline.score.chunks import LASTING, JudgeOutError
 from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.runtime.builders import conversations, judge_queue, session_limits
 from sidejudge.monitor.sessions.windows import SessionLimits
 from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.documents import TraceDocument
@@ -139,7 +142,8 @@ class Backfill:
     async def judge(self, drawn: Sequence[ListedTrace], shards: Shards | None = None) -> None:
         """Judge all traces in their order; with ``shards`` only this process's.
 
-        Raises ``LangfuseError``, ``StoreError``, ``StoppedError`` and ``ElsewhereError``.
+        Raises ``LangfuseError``, ``StoreError``, ``StoppedError`` and ``ElsewhereError``; ``JudgeOutError`` and
+        ``EmbeddingError`` where these cannot be asked for longer than is waited, or until somebody acts.
         """
         try:
             if shards is None:
@@ -252,6 +256,7 @@ class Backfill:
         lent = self._begun.job.embedding
         if lent is not None and lent.lost is not None:  # a question to its models would never be answered
             raise lent.lost
+        self._check_reach()
         await self._pipeline.drain()
         if self._held:
             await self._pipeline.pause(_PAUSE_S)
@@ -262,7 +267,24 @@ class Backfill:
             raise StoppedError(exports.reason)
         return exports
 
+    def _check_reach(self, result: TraceResult | None = None) -> None:
+        """Raise where the judge or embeddings are out until somebody acts, or a result has gaps for it.
+
+        Such a result replaced what is in Langfuse. A gap while they answer others is the trace's own.
+        """
+        others = self._begun.backends.others
+        judge, embedding = (others.judge, others.embedding) if others is not None else (None, None)
+        scores = (score.result for each in (result.verdicts if result is not None else ()) for score in each.scores)
+        gaps = [str(each.reason) for each in scores if isinstance(each, Failed)]
+        out = embedding.outage if embedding is not None else None
+        if out is not None and (out.lasting or any(EMBEDDINGS_OUT in gap for gap in gaps)):
+            raise out
+        why = judge.outage if judge is not None else None
+        if judge is not None and why is not None and (why.startswith(LASTING) or any(OUTAGE in gap for gap in gaps)):
+            raise JudgeOutError(judge.outage_cause or why)
+
     async def _commit(self, result: TraceResult) -> None:
+        self._check_reach(result)
         past = self._past.get(result.trace_id) if result.session else None
         at_ns = time_of(result) if past is None else past.ended_ns
         torn = past is not None and past.torn

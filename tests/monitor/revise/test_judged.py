@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.revise.schedule import AGAIN_AFTER_S
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider, error
@@ -53,6 +55,20 @@ async def test_while_the_judge_is_away_the_verdict_stands_and_once_it_is_back_it
         assert (scene.verdict()["revision"], scene.verdict()["passed"]) != (1, first["passed"])
         assert scene.verdict()["sampling_probability"] == first["sampling_probability"]
         assert "belated" not in await scene.story()
+
+
+async def test_a_late_reference_waits_for_embeddings_as_long_as_a_trace_does(opened):
+    embedding = {"remote": True, "model": "openai/text-embedding-3-small", "api_key": "sk-none", "max_wait": "3h"}
+    with Provider(judges()) as provider:
+        judged = judged_by(provider)
+        judged["evaluators"]["embedding"] = {**embedding, "api_base": provider.url}
+        scene = await opened(**judged)
+        queue = scene.monitor.revisions._rejudging._pipeline.judge_queue
+        closing = Closing(trace_id=b"t" * 16, completion="root_ended", revision=2, origin=ChunkOrigin(None, None, 0))
+        for line, minutes in ((queue.deferred, 10), (queue.without_vectors, 180)):
+            line.park(closing, line.place(0))
+            assert not list(line.overdue(minutes * MINUTE_NS - 1))
+            assert list(line.overdue(minutes * MINUTE_NS))
 
 
 async def test_a_verdict_whose_spans_go_while_the_judge_is_asked_once_more_is_revised(opened):
