@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,7 +18,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.errors import nearest
 from sidejudge.monitor.config.load import load_config
 from sidejudge.monitor.config.rubrics import configured
-from sidejudge.monitor.offline.score.request import Waits, run_backends
+from sidejudge.monitor.offline.score.request import MOST_VECTORS, LruCache, Transient, Waits, fingerprint, run_backends
 from sidejudge.monitor.offline.test.judge import RunJudge, read_answer
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.span import Json
@@ -43,6 +44,12 @@ class _Loop:
 
 
 _LOOP = _Loop()
+
+
+@lru_cache(maxsize=8)
+def _remembered(_fingerprint: str) -> tuple[Transient, LruCache[bytes]]:
+    """Answers, dollars and vectors of all calls with one configuration: one that failed is called again."""
+    return Transient(), LruCache(MOST_VECTORS)
 
 
 class InlineJudge:
@@ -83,7 +90,9 @@ class InlineJudge:
         return verdict
 
     async def _begin(self) -> RunJudge:
-        backends, name = run_backends(self._settings, forgetful=False), self.rubric.id
+        answers, vectors = _remembered(fingerprint(self._settings))
+        backends = run_backends(self._settings, forgetful=False, memory=answers, vectors=vectors)
+        name = self.rubric.id
         judge = RunJudge(
             self._settings, (name,), backends=backends, rubrics={name: self.rubric},
             waits=None if self._waits else Waits(),

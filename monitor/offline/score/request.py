@@ -129,9 +129,10 @@ class ScoreRequest:
 
 
 def run_backends(
-    settings: Config, observer: JudgeObserver | None = None, *, forgetful: bool, memory: JudgeStorage | None = None
-) -> EvaluationBackends:
-    """Who answers in this process; what was answered is in ``memory``, or else known until it ends.
+    settings: Config, observer: JudgeObserver | None = None, *, forgetful: bool, memory: JudgeStorage | None = None,
+    vectors: LruCache[bytes] | None = None,
+) -> EvaluationBackends:  # fmt: skip
+    """Who answers in this process; what was answered is in ``memory`` and ``vectors``, or else known until it ends.
 
     ``forgetful``: a judge is asked each time. ``observer`` is called with each request to a judge.
     """
@@ -140,7 +141,7 @@ def run_backends(
         section = section.model_copy(update={"judge": section.judge.model_copy(update={"cache_entries": 0})})
     return build_backends(
         settings.model_copy(update={"evaluators": section}), memory=memory or Transient(), observer=observer,
-        vectors=LruCache(MOST_VECTORS), clock_ns=time.time_ns,
+        vectors=vectors or LruCache(MOST_VECTORS), clock_ns=time.time_ns,
     )  # fmt: skip
 
 

@@ -15,9 +15,10 @@ from msgspec import structs
 import sidejudge
 from sidejudge import Case, Span, Trace, Verdict, Verdicts, configured, load_config, score
 from sidejudge.monitor.offline.experiment.score_cases import read_row
+from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.span import SpanKind
 from tests.fakes.judge import judges
-from tests.fakes.openai import Provider
+from tests.fakes.openai import Provider, unauthorised
 
 MODEL = "openai/gpt-4o-mini-2024-07-18"
 ROWS = [
@@ -157,6 +158,23 @@ def test_the_configured_judge_is_asked(tmp_path):
         verdicts = score(ROWS, "own", config=path)
     assert all(each.passed is not None for each in verdicts), [each.reason for each in verdicts]
     assert [each.judgements != () for each in verdicts] == [True] * 3
+
+
+def test_a_call_that_the_judge_ended_pays_nothing_twice_when_it_is_made_again(tmp_path):
+    works, path = judges(), tmp_path / "judged.yaml"
+    cases = [{"input": f"Where is parcel {n}?", "model_output": f"At door {n}."} for n in range(12)]
+    with Provider(unauthorised()) as provider:
+        provider.will(*[works] * 5)
+        judge = {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "sk"}
+        path.write_text(yaml.safe_dump({"evaluators": {"judge": {**judge, "concurrency": 1}}}))
+        with pytest.raises(SidejudgeError, match="authentication failed"):
+            score(cases, "answer", config=path)
+        provider.standing = works
+        asked = len(provider.seen)
+        found = score(cases, "answer", config=path)
+        assert "error" not in {each.to_json()["status"] for verdict in found for each in verdict.scores}
+        again = [seen for seen in provider.seen[asked:] if b"parcel" in seen.raw]
+        assert len(again) == len(cases) - 5
 
 
 def test_without_a_judge_its_questions_are_open_and_not_guessed(tmp_path):
