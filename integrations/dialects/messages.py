@@ -50,8 +50,17 @@ _TEXT_PARTS = (None, "text", "output_text", "input_text", "refusal")
 _ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result", "tool_output", "server_tool_call_response")
 _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
 """Compared, not looked up, because the value may be anything, even a list."""
+_PROVIDED = "server_tool_call"
+"""The GenAI conventions' part for a tool that the model's provider runs; the key of its details too."""
+PROVIDED_ITEMS = ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call")
+"""Such calls as OpenAI's responses have them, beside the messages. An image that was generated may be the answer."""
+_ITEMS = ("function_call", "function_call_output", *PROVIDED_ITEMS)
+_LISTING = "mcp_list_tools"
+"""What a server offers, which is sent as if it were a call."""
 
-_HELD = frozenset({"text", "content", "response", "result", "output", _ANSWER_PARTS[-1], *_ANSWERS, *_ARGUMENTS})
+_HELD = frozenset({
+    "text", "content", "response", "result", "output", _ANSWER_PARTS[-1], _PROVIDED, *_ANSWERS, *_ARGUMENTS,
+})  # fmt: skip
 _OF_A_TEXT = frozenset({"type", "text"})
 _OF_CONTENTS = ("text", *_ANSWER_PARTS, *_CALL_PARTS)
 """Types of parts that hold something; a client that is to send no contents leaves it out and sends the type."""
@@ -236,8 +245,8 @@ def _pair(item: Json, found: list[Message]) -> bool:
 def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
     serialised = "lc" in item or "data" in item or "message.role" in item or _langchain4j_role(item) is not None
     item = _plain(item) if serialised else _of_a_tool(item, found)
-    if item.get("type") in ("function_call", "function_call_output"):
-        found.append(_responses_item(item))
+    if item.get("type") in _ITEMS:
+        _responses_item(item, found)
         return
     named = item.get("role")
     role = (ROLES.get(named) if isinstance(named, str) else None) or _role(item)
@@ -318,13 +327,18 @@ def _role(item: dict[str, Json]) -> str | None:
     return ROLES.get(named.rpartition("Role.")[2].lower()) if isinstance(named, str) else None
 
 
-def _responses_item(item: dict[str, Json]) -> Message:
+def _responses_item(item: dict[str, Json], found: list[Message]) -> None:
     """OpenAI's responses put calls and their outputs beside the messages, not into them."""
+    if item["type"] in PROVIDED_ITEMS:
+        part = {"type": _PROVIDED, "id": item.get("id"), "name": item.get("name") or item["type"], _PROVIDED: item}
+        _message({"content": [part]}, "assistant", found)
+        return
     call_id = unwrap.as_text(item.get("call_id")) or unwrap.as_text(item.get("id"))
     if item["type"] == "function_call":
-        return Message(role="assistant", tool_calls=calls([item | {"id": call_id}]))
+        found.append(Message(role="assistant", tool_calls=calls([item | {"id": call_id}])))
+        return
     failed = item.get("is_error") is True
-    return Message(role="tool", text=joined(item.get("output")), tool_call_id=call_id, error=failed)
+    found.append(Message(role="tool", text=joined(item.get("output")), tool_call_id=call_id, error=failed))
 
 
 def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
@@ -448,6 +462,8 @@ def _answer(part: dict[str, Json]) -> Message | None:
         for key in _ANSWERS:
             if isinstance(inner := part.get(key), dict):
                 part = {"type": "tool_result", **inner}
+    if part.get("type") == _PROVIDED:
+        return _came_of(part)
     if part.get("type") not in _ANSWER_PARTS and part.get(pyrepr.CLASS) != "ToolCallResult":
         return None
     origin = part.get("origin")  # Haystack's: the call itself
@@ -463,6 +479,28 @@ def _answer(part: dict[str, Json]) -> Message | None:
         error=failed or part.get("error") is True or part.get("is_error") is True or part.get("status") == "error",
         withheld=_is_empty(part),
     )
+
+
+def _came_of(part: dict[str, Json]) -> Message | None:
+    """What came of a tool that the provider ran, where its call shows it; else it stands in a part of its own."""
+    body = part.get(_PROVIDED)
+    if not isinstance(body, dict):
+        return None
+    error, status = body.get("error"), body.get("status")
+    failed = error is not None or status in ("failed", "incomplete")
+    returned = next((body[key] for key in ("output", "outputs", "results") if body.get(key) is not None), None)
+    if not failed and returned is None and status != "completed":
+        return None
+    text = joined(error if error is not None else returned)
+    return Message(role="tool", text=text, tool_call_id=_first(part, "id"), name=_first(part, "name"), error=failed)
+
+
+def _provided_arguments(call: dict[str, Json]) -> Json:
+    body = call.get(_PROVIDED)
+    if not isinstance(body, dict):
+        return None
+    found = next((body[key] for key in ("arguments", "action") if body.get(key) is not None), None)
+    return found or {key: body[key] for key in ("code", "queries") if body.get(key) is not None} or None
 
 
 def _of_ai_sdk(returned: Json) -> tuple[Json, bool]:
@@ -493,9 +531,11 @@ def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:
             continue
         body = function if isinstance(function, dict) else call
         name = _first(body, "name", "tool_name", "toolName")
-        if not name:
+        provided = call.get("type") == _PROVIDED
+        if not name or (provided and name == _LISTING):
             continue
         raw = next((body[key] for key in _ARGUMENTS if key in body), None)
+        raw = _provided_arguments(call) if provided and raw is None else raw
         call_id = _first(call, "call_id", "id", "tool_call_id", "toolCallId", "toolUseId", "ref")
         error = _first(call, "error") if call.get("type") == _INVALID else None
         found.append(ToolCall(name=name, arguments=unwrap.arguments(raw), call_id=call_id, error=error))

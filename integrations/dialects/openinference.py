@@ -134,7 +134,7 @@ def _llm(reading: SpanReading) -> SpanFields:
     elif raw_in is not None:
         requested = messages.read(unwrap.decoded(raw_in))
     if answered:
-        answered = _completed_by(answered, raw_out)
+        answered = _with_provided(_completed_by(answered, raw_out), raw_out)
         reading.note("output", "llm.output_messages")
     elif raw_out is not None:
         given = unwrap.decoded(raw_out)
@@ -185,6 +185,24 @@ def _completed_by(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Mes
         )
         for m, whole in zip(stated, full, strict=True)
     )
+
+
+def _with_provided(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, ...]:
+    """The messages of the raw body where OpenAI ran tools: the others leave out what came of them, and some calls.
+
+    Without that body the program still has nothing to run for the calls that are named after their kind.
+    """
+    named = [call for m in stated for call in m.tool_calls if call.name in messages.PROVIDED_ITEMS]
+    if not named and not (isinstance(raw, str) and any(f'"{kind}"' in raw for kind in messages.PROVIDED_ITEMS)):
+        return stated
+    full = messages.read(unwrap.decoded(raw))
+    shown, whole = (
+        {held for m in each for held in (m.text, *(call.call_id for call in m.tool_calls))} for each in (stated, full)
+    )
+    if shown <= whole | {""}:
+        return full
+    ran = (Message(role="tool", tool_call_id=call.call_id, name=call.name, withheld=True) for call in named)
+    return (*ran, *stated)
 
 
 def _lacks(message: Message) -> bool:

@@ -16,7 +16,7 @@ from sidejudge.scoring.result.reason import Reason, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, at_least, must_be_one
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
-from sidejudge.scoring.trace.span import Json, Span, SpanKind
+from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.tool_calls import NAMESPACE, gives_answer, plain
 from sidejudge.scoring.trace.tool_spans import canonical
 from sidejudge.scoring.trace.trace import Trace
@@ -176,11 +176,17 @@ def calls_valid(case: Case) -> Result:
 
 
 def _chosen(case: Case) -> frozenset[str]:
-    """The names that models called where their own request listed the tools."""
+    """The names that models called where their own request listed the tools.
+
+    What was answered in the same breath a provider ran, which lists neither a server's tools nor always its own.
+    """
     models = () if case.trace is None else [span for span in case.trace.models if span.tool_definitions]
-    return frozenset(
-        plain(call.name) for span in models for message in span.output_messages for call in message.tool_calls
-    )
+    return frozenset(plain(call.name) for span in models for call in _left_to_the_program(span))
+
+
+def _left_to_the_program(span: Span) -> Iterator[ToolCall]:
+    ran = {message.tool_call_id for message in span.output_messages if message.role == "tool"} - {None}
+    return (call for message in span.output_messages for call in message.tool_calls if call.call_id not in ran)
 
 
 def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset[str]) -> Reason | None:

@@ -1754,3 +1754,41 @@ def test_an_agent_of_agentscope_s_that_waits_for_a_person_has_not_answered(pendi
     ]
     answered = _health(extract(Trace.of("1" * 32, [normalise(span) for span in spans], "batch")))["answered"]
     assert getattr(answered, "value", answered.status) == status
+
+
+@pytest.mark.parametrize("folder", ["otel-genai-openai", "openinference-openai-agents"])
+def test_tools_that_openai_runs_are_offered_tried_and_answered(folder: str) -> None:
+    recorded = Path(__file__).parents[2] / "data" / "otlp" / folder / "hosted" / "001.pb"
+    spans = [normalise(raw) for raw in read_files([recorded]).spans]
+    case = extract(Trace.of(spans[0].trace_id, spans, "batch"))
+    verdict = score(case, RUBRICS["run_health"], created_at="")
+    values = {each.metric: getattr(each.result, "value", None) for each in verdict.scores}
+    found = [values[metric] for metric in ("answered", "tool_success", "calls_valid")]
+    assert found == [1.0, 1.0, 1.0]
+    assert values["tools_tried"] in (None, 1.0), "an agent has tried some, and of a model alone it is not asked"
+    assert [call.name.removesuffix("_call") for call in case.tools_used or ()] == [
+        "web_search", "find_fish", "code_interpreter",
+    ]  # fmt: skip
+
+
+PIKE = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Pike."}]}
+
+
+@pytest.mark.parametrize(("body", "outcome"), [
+    ({"type": "mcp_call", "arguments": "{}", "output": None, "error": "closed", "status": "failed"}, (None, "closed")),
+    ({"type": "mcp_call", "arguments": "{}", "output": "pike", "error": None, "status": "completed"}, ("pike", None)),
+    ({"type": "mcp_call", "arguments": "{}", "status": "calling"}, (None, None)),
+])  # fmt: skip
+def test_a_call_that_openai_made_has_its_outcome_in_the_response_itself(
+    body: dict[str, Any], outcome: tuple[str | None, str | None]
+) -> None:
+    item = {"id": "m", "name": "find_fish", "server_label": "lake", **body}
+    response = {"object": "response", "output": [{"type": "mcp_list_tools", "id": "l", "tools": []}, item, PIKE]}
+    span = normalise(_raw("Response", "openinference.instrumentation.openai", attributes={
+        "openinference.span.kind": "LLM", "output.value": json.dumps(response),
+        "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "Pike.",
+    }))  # fmt: skip
+    case = extract(Trace.of("1" * 32, [span], "batch"))
+    calls = case.tools_used or ()
+    assert case.model_output == "Pike."
+    assert [(call.name, call.arguments, call.result, call.error) for call in calls] == [("find_fish", {}, *outcome)]
