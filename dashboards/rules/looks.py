@@ -39,9 +39,9 @@ def looks(declared: Declaration) -> list[RecordingRule]:
 def breaching(declared: Declaration, level: str) -> str:
     """An expression that answers the pass ratio of every place that is at this level or worse.
 
-    With too little data the last known status is kept for a day, because silence is not recovery. What a process
-    follows it also sends: an alert that it holds back after a recovery is none here, and one that it neither ends nor
-    sends again goes on.
+    With too little data the last known status is kept for a day, because silence is not recovery. Where rules use
+    the processes' reports, a place that a process holds back after a recovery is left out, and one whose alert it has
+    sent and not ended stays.
     """
     worse = {"warning": 1, "critical": 2}[level]
     known = f"{r.STATUS} >= {worse} or {r.HELD} >= {worse}"

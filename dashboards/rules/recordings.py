@@ -110,7 +110,7 @@ def estimates(window: str) -> list[RecordingRule]:
 def clustered(squared_weight: Family, window: str, times: str = "*") -> str:
     """Σ(D·Σw²) over processes: ``times`` multiplies the weights with the design effect D that a process knew last.
 
-    A process that is gone counts with the last D that it knew, one that exports none with 1.
+    A process that is gone counts with its last D, a process that exports none with D = 1.
     """
     squared = f"increase({squared_weight.name}[{window}])"
     effect = f"last_over_time({f.DESIGN_EFFECT.name}[{window}])"

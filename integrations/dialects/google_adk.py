@@ -46,7 +46,7 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
     if kind is SpanKind.TOOL:
         genai.complete_tool(reading, fields, _ARGUMENTS, _RESULT)
         tool = fields["tool"]
-        if tool is not None and all(reading.attributes.get(key) == "{}" for key in (_ARGUMENTS, _RESULT)):
+        if all(reading.attributes.get(key) == "{}" for key in (_ARGUMENTS, _RESULT)):
             # What ADK sends in place of contents.
             fields |= {"tool": replace(tool, arguments=None, result=None), "input": None, "output": None}
     elif kind is SpanKind.LLM:

@@ -93,7 +93,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelKeys:
-    """The keys that are there, for each field those that may hold it, the most trusted first.
+    """The keys among a span's attributes that may hold a label: by label, the most trusted first.
 
     ``of_trace`` stand on spans; ``of_process`` on spans too, though mostly on the resource, which alone names the
     service.

@@ -1,8 +1,8 @@
 """LiteLLM: ``otel`` keeps to the GenAI conventions, ``langfuse_otel`` to Langfuse's and OpenInference's words at once.
 
-Below either lies a span with the raw request and response as Python prints them (``llm.PROVIDER.*``). Under a span of
-the application LiteLLM makes none of its own but decorates that one, with its first call, so that of all further calls
-the raw span is the only one. The second form decorates steps of its proxy with the model that was asked for.
+Below either lies a span with the raw request and response as Python prints them (``llm.PROVIDER.*``). If the
+application has a span open, LiteLLM makes none of its own: it adds its first call to that span, and further calls have
+only a raw span. The second form adds the requested model to steps of its proxy.
 """
 
 from __future__ import annotations

@@ -71,10 +71,7 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
         tool: ToolCall = fields["tool"]
         returned = unwrap.from_json(reading.attributes.get("gen_ai.tool.call.result"))
         if isinstance(returned, str) and tool.error is None:
-            fields["tool"] = tool = ToolCall(
-                name=tool.name, arguments=tool.arguments, result=returned, call_id=tool.call_id
-            )
-            fields["output"] = returned
+            fields |= {"tool": replace(tool, result=returned), "output": returned}
     if kind is SpanKind.AGENT:
         reading.note("kind", IF_OFFERED)
     return kind

@@ -159,7 +159,7 @@ def _numbered(value: Json) -> bool:
 
 
 def _plain(value: Json) -> bool:
-    """Messages that are not in the conventions' parts: of OpenLLMetry, which flattened them before it had those."""
+    """Whether a value is a list of messages without the conventions' parts, as OpenLLMetry flattened them earlier."""
     return isinstance(value, list) and all(
         isinstance(each, dict) and "role" in each and "parts" not in each for each in value
     )

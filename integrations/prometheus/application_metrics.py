@@ -1,7 +1,7 @@
 """Metrics of the application itself: traces by version, latency, tokens and cost by model, and the health of its runs.
 
-Of versions those seen last have a label, so that each new deployment gets one. The health of runs is counters of runs,
-of what was found in them and of their tools' calls, and gauges of groups of failures.
+Only the latest versions have a label, so each new deployment gets one. The health of runs is shown by counters of runs,
+of findings and of tool calls, and by gauges of groups of failures.
 """
 
 from __future__ import annotations

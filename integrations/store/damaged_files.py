@@ -1,10 +1,10 @@
 """Damaged files: a database and its write-ahead log in a form that SQLite reads, for as long as they are read.
 
-A file that was cut off is refused whole by SQLite, and a write-ahead log is read up to the first frame that does not
-fit its checksum, without a word about those behind it. Here such a file gets its length back, as zeros that take no
-space, and a log checksums that fit: what was cut off or changed is then found row by row. A file whose first page is
-gone, which lists the tables, gets that of an empty store: SQLite keeps the roots of tables at the beginning of such a
-file (``auto_vacuum``), so that they stand where those of an empty store do.
+SQLite refuses a file that was cut off, and reads a write-ahead log up to the first frame with a wrong checksum,
+silently leaving out the frames behind it. Here the file gets its length back, as zeros that take no space, and the log
+gets checksums that fit; what was cut off or changed is then found row by row. The first page lists the tables. If it is
+gone, the file gets the first page of an empty store: with ``auto_vacuum`` SQLite keeps the roots of tables at the
+beginning of the file, at the same places in every store.
 """
 
 from __future__ import annotations

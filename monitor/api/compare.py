@@ -258,7 +258,7 @@ def _versions(verdicts: Sequence[ComparedVerdict], by: By) -> dict[str, int]:
 
 
 def _chosen(choice: ComparisonChoice, known: Sequence[str]) -> tuple[str, ...]:
-    """Both versions: those that were chosen, else the latest and the one before it; empty where there are not two."""
+    """Both versions, as chosen; by default the latest and the one before it. Empty if there are not two."""
     after = choice.after if choice.after in known else next((k for k in reversed(known) if k != choice.before), "")
     left = [each for each in known if each != after]
     earlier = known[: known.index(after)] if after in known else ()

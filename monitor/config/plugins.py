@@ -62,7 +62,7 @@ def plugin(group: str, name: str) -> Plugin | None:
 
 
 def factory(group: str, name: str) -> object:
-    """The object of a plugin; for one that cannot be had, a function that raises why, so that its use fails alone."""
+    """The object of a plugin. If it cannot be loaded: a function that raises the cause, so that only its use fails."""
     found = plugin(group, name)
     if found is not None and found.error is None:
         return found.value

@@ -1,4 +1,4 @@
-"""The files that a configuration was read from, by which it is noticed that one of them has changed."""
+"""The files that a configuration was read from, to notice when one of them changes."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ class Evaluation:
     """All metrics of all rubrics of a case, advanced together: a shared question is asked once.
 
     ``at_once`` answers without waiting (None: no evaluator does). Metrics advance as far as its answers allow before
-    the others are asked, so that the remaining questions travel in one request. ``alone``: there are no others, so that
-    questions that ``at_once`` does not answer have no answer, and none is ever open.
+    the others are asked, so that the remaining questions travel in one request. ``alone``: there are no others: a
+    question that ``at_once`` does not answer has no answer, and none is ever open.
     """
 
     def __init__(

@@ -118,7 +118,7 @@ def share_upkeep(fleet: Fleet | None, config: Config) -> None:
     from sidejudge.monitor.fleet.fleet import Upkeep  # noqa: PLC0415  # only where it is configured
 
     archive, alerts = config.fleet.archive, config.alerts
-    longest = max(each.seconds for each in (alerts.window, alerts.longest_window) if each is not None)
+    longest = max(alerts.window.seconds, alerts.longest_window.seconds)
     Upkeep(fleet, results_s=archive.keep.seconds if archive is not None else 0.0, windows_s=longest + 3_600.0)
 
 

@@ -222,12 +222,10 @@ class MonitorQueries:
             limit=_OF_A_SERVICE,
         )  # fmt: skip
         found = await self.search(query, contents=contents, counted=False)
-        failures: Sequence[FailureGroup] = ()
-        if self._parts.failures is not None:
-            groups = await self._parts.failures.over(
-                span_ns, rubric=key.rubric, service=key.service, environment=key.environment
-            )
-            failures = [each if contents else without_contents(each) for each in groups[:_GROUPS]]
+        groups = await self._parts.failures.over(
+            span_ns, rubric=key.rubric, service=key.service, environment=key.environment
+        )
+        failures = [each if contents else without_contents(each) for each in groups[:_GROUPS]]
         return ServicePage(
             service=key.service, environment=key.environment, rubric=key.rubric, last=last, now_ns=now_ns,
             metric=choice.metric, bounds=_bounds(choice),
@@ -274,7 +272,7 @@ class MonitorQueries:
         return configured(self._parts.config).get(name)
 
     async def failure_groups(self, *, contents: bool) -> Sequence[FailureGroup]:
-        groups = () if self._parts.failures is None else await self._parts.failures.recent()
+        groups = await self._parts.failures.recent()
         return [each if contents else without_contents(each) for each in groups]
 
     async def trends(self) -> Mapping[Key, Trend]:
@@ -333,7 +331,7 @@ class MonitorQueries:
         return Snapshot(
             services=corrected(self._watch.service_statuses(now_ns) if services is None else services, agreement),
             agreement=agreement,
-            failures=self._parts.failures.latest if self._parts.failures is not None else (),
+            failures=self._parts.failures.latest,
             traces_open=self._parts.outcomes.open,
             sampling_rate=self._parts.sampling_rate(),
             load_share=self._parts.shedding.share,

@@ -79,7 +79,7 @@ class Form:
     ones may be left out where they keep a provider from answering. ``properties`` is the JSON schema of the keys of its
     answer, besides ``id`` and ``metric``. An ``alone`` question is a request by itself. The fields ``apart`` are
     independent values: where a panel is split on one it is None, and the others stay. ``levels`` are the only numbers
-    that its answer may be, so that a panel whose middle is another one is split. ``hidden`` are fields of the
+    that its answer may be: a panel with another number in its middle is split. ``hidden`` are fields of the
     question that choose its form and are not shown as text. Items of its lists are ``numbered`` from 0 where the answer
     refers to them. ``tokens`` gives the length of an answer from the tokens of the question's texts.
     """

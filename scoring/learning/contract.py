@@ -339,10 +339,10 @@ def _name(line: Line) -> tuple[str, ...]:
 
 
 def _without_redundant(lines: Sequence[Line]) -> list[Line]:
-    """The lines without those that follow from others, so that the scenario is as short as one that a person writes.
+    """The lines that do not follow from others: so the scenario is as short as one that a person writes.
 
-    Of a before b and b before c, a before c. Where b comes before a and only once, it does not come after a. Where b
-    always comes, after a that comes once, it follows a.
+    From "a before b" and "b before c" follows "a before c". From "b before a" and "b once" follows "b not after a".
+    From "a before b", "a once" and "b always" follows "b after a".
     """
     names = {_name(line) for line in lines}
     once = {line.about[0] for line in lines if line.kind == "max_calls" and line.value == 1}

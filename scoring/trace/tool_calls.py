@@ -287,9 +287,9 @@ def _as_requested(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> 
 
 
 def _with_steps(trace: Trace, spans: Sequence[Span], requested: Sequence[RequestedCall]) -> Sequence[Span]:
-    """The tool spans and, of requested tools that have none, the application's own steps of that very name.
+    """The tool spans; for a requested tool that has none, the application's own steps of that very name.
 
-    Only where there are as many of them as calls: else it is unknown which of them ran a call.
+    There must be as many such steps as calls: otherwise it is unknown which step ran a call.
     """
     if len(spans) >= len(requested):
         return spans
@@ -621,7 +621,7 @@ def gives_answer(name: str) -> bool:
 def answer_given(calls: Iterable[ToolCall]) -> Json:
     """The answer from the last call of such a tool: its only argument, else its result, else all arguments.
 
-    Of a tool whose arguments are a form that was asked for, the answer is all of them.
+    If the tool's arguments are the requested form, the answer is all of them.
     """
     for call in reversed(list(calls)):
         if gives_answer(call.name) and call.error is None:

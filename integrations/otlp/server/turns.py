@@ -2,8 +2,8 @@
 
 A library that hands over whole messages does not show how much of one has come, so a sender of half a message holds a
 turn. While another waits, a turn ends soon: sooner for a connection whose latest message did not come, or that has not
-brought one yet. Senders share the turns, each at most half of them; of one sender's connections those that wasted the
-fewest turns go first, so that a good one passes any number of bad ones.
+brought one yet. Senders share the turns, each at most half of them. Among one sender's connections, those that wasted
+the fewest turns go first, so a good connection passes any number of bad ones.
 """
 
 from __future__ import annotations

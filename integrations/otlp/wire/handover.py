@@ -1,8 +1,8 @@
 """Handover: kept chunks of traces that one monitor passes on to another, marked with the threshold they were drawn at.
 
-The mark is an attribute of the resource, so that it survives a Collector in between. The other monitor draws at no
-lower threshold, so that the probability that it records is the true one, and does not count the spans as received: the
-first one has counted them. A request that goes straight to a monitor has a header too: it is not forwarded again.
+The mark is an attribute of the resource, so it survives a Collector in between. The other monitor draws at no lower
+threshold, so it records the true probability. It does not count the spans as received: the first monitor has done so.
+A request that goes straight to a monitor has a header too, so that it is not forwarded again.
 
 Anybody who sends telemetry could write these. So both are signed with a key that only monitors know (keyed BLAKE2b),
 the mark for one trace alone: a copy of it says nothing about another.

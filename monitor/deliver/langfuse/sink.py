@@ -38,7 +38,7 @@ def outgoing(
 ) -> list[ScoreRow]:
     """The selected scores of all its verdicts, changed or not: the store finds the new and the withdrawn ones.
 
-    Of a session also those that it lacks: an earlier one under its id may have had them.
+    For a session, scores that it lacks are rows too: an earlier session under its id may have had them.
     """
     at_ns = time_of(result)
     rows = {

@@ -261,10 +261,9 @@ class Pull:
         off_ns = int((self._langfuse.ahead_s - self._langfuse.behind_s) * 1e9)
         return self._clock_ns() + max(-_MOST_OFF_NS, min(off_ns, _MOST_OFF_NS))
 
-    async def _pages(self, server: LangfuseServer, window: Window) -> AsyncIterator[Sequence[Row]]:
+    def _pages(self, server: LangfuseServer, window: Window) -> AsyncIterator[Sequence[Row]]:
         read = observations.pages if server.observations_v2 else legacy.pages
-        async for page in read(self._langfuse, window):
-            yield page
+        return read(self._langfuse, window)
 
     async def _take(self, server: LangfuseServer) -> None:
         await self._taking.take(server, self._settled())

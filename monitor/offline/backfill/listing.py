@@ -20,7 +20,6 @@ from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.normalise import is_trace_id
 from sidejudge.integrations.langfuse.observations import Window
-from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.config import Config
@@ -88,7 +87,8 @@ async def list_traces(
     """
     by_id: dict[str, ListedTrace] = {}
     unwanted: dict[str, str] = {}
-    async for page in _pages(langfuse, server, window):
+    read = observations.pages if server.observations_v2 else legacy.pages
+    async for page in read(langfuse, window):
         for trace_id, rows in grouped(page).items():
             if trace_id in unwanted:
                 continue
@@ -108,12 +108,6 @@ async def list_traces(
         else:
             listing.drawn.append(listed)
     return listing
-
-
-async def _pages(langfuse: Langfuse, server: LangfuseServer, window: Window) -> AsyncIterator[Sequence[Row]]:
-    read = observations.pages if server.observations_v2 else legacy.pages
-    async for page in read(langfuse, window):
-        yield page
 
 
 _BUSY: Final = frozenset({LangfuseErrorKind.RATE_LIMITED, LangfuseErrorKind.SERVER_ERROR})

@@ -107,7 +107,7 @@ class Numbering:
         return Numbered(verdict=verdict, scores=scores, revises=not same, stands=same)
 
     def _ids(self, verdict: Verdict) -> list[str]:
-        """Every score that it may have there, those on steps as far as it has them now."""
+        """Ids of all scores that the verdict may have in Langfuse; on steps, of those that it has now."""
         names = [score_id(_subject(verdict), name) for name in self._names[verdict.rubric]]
         return list(dict.fromkeys([*names, *_bodies(verdict, self._rubrics[verdict.rubric], "all")]))
 
