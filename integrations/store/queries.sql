@@ -111,6 +111,18 @@ ORDER BY closed_ns DESC, trace_id DESC, rubric DESC LIMIT :limit;
 SELECT v.verdict, v.closed_ns, json_extract(t.story, '$.cluster'), json_extract(t.story, '$.slices')
 FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id WHERE v.closed_ns >= ? ORDER BY v.closed_ns;
 
+-- name: verdicts_needed
+-- Those that a function of the reader asks for; what is in the others, and in their traces, is not read.
+SELECT v.verdict, v.closed_ns, json_extract(t.story, '$.cluster'), json_extract(t.story, '$.slices')
+FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id
+WHERE v.closed_ns >= ? AND needed(v.service, v.environment, v.rubric, v.closed_ns) ORDER BY v.closed_ns;
+
+-- name: weights_since
+SELECT service, environment, rubric,
+    coalesce(version, CASE WHEN json_valid(verdict) THEN json_extract(verdict, '$.rubric_version') END), closed_ns, passed,
+    coalesce(probability, CASE WHEN json_valid(verdict) THEN json_extract(verdict, '$.sampling_probability') END)
+FROM verdicts WHERE closed_ns >= ? ORDER BY closed_ns DESC;
+
 -- name: figures_since
 SELECT trace_id, service, json_object(
     'figures', json_extract(story, '$.figures'), 'sampling', json_extract(story, '$.sampling'),

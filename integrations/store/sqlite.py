@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
@@ -375,15 +375,32 @@ class Store(Part):
         """Verdicts with what they may be compared by, newest first. Raises ``StoreError``, ``SearchTooLong``."""
         return read_compared(self.path, wanted)
 
-    def verdicts_since(self, since_ns: int) -> Iterator[VerdictDocument]:
+    def verdicts_since(
+        self, since_ns: int, needed: Callable[[str | None, str | None, str, int], bool] | None = None
+    ) -> Iterator[VerdictDocument]:
         """All verdicts of traces closed since then, oldest first, one by one: windows are filled with them at start.
 
         ``cluster`` is what their trace belongs to, None for nothing; ``slices`` are its values of ``alerts.slices``.
+        ``needed``: of which service, environment and rubric they are, and since when, in ns; None: of all.
         """
         with reading(self.path) as connection:
-            for text, at, cluster, slices in connection.execute(self._sql["verdicts_since"], (since_ns,)):
+            if needed is not None:
+                connection.create_function("needed", 4, needed)
+            query = self._sql["verdicts_since" if needed is None else "verdicts_needed"]
+            for text, at, cluster, slices in connection.execute(query, (since_ns,)):
                 named = json.loads(slices) if slices else {}
                 yield {**stored_verdict(text, at), "cluster": cluster, "slices": named}
+
+    def weights_since(
+        self, since_ns: int
+    ) -> Iterator[tuple[str | None, str | None, str, str | None, int, int | None, float | None]]:
+        """What counts of these verdicts, newest first; no verdict is parsed for it.
+
+        Returns:
+            Service, environment, rubric, its version, when the trace was closed, passed, probability of being sampled.
+        """
+        with reading(self.path) as connection:
+            yield from connection.execute(self._sql["weights_since"], (since_ns,))
 
     def figures_since(self, since_ns: int) -> Iterator[tuple[str, str | None, TraceDocument, int, int]]:
         """What traces closed since then took, oldest first: what windows of figures are filled with at start.

@@ -62,7 +62,7 @@ class VerdictObserver:
             if seen.at_ns > result.ended_ns - self._windows.reach_ns:
                 self._add(key, seen)
             self._watch.learn(key, seen)
-        if (figures := observe_figures(result)) is not None:
+        if self._follows_figures and (figures := observe_figures(result)) is not None:
             key, seen = figures
             if seen.at_ns > result.ended_ns - self._figures.reach_ns:
                 self._add_figures(key, seen)
@@ -80,7 +80,8 @@ class VerdictObserver:
         self._restore_figures(now_ns)
         begin_ns, known_ns = now_ns - self._windows.reach_ns, self._watch.cursor_ns
         ahead_ns = now_ns + self._windows.window_ns
-        stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns))
+        needed = self._needed(begin_ns, now_ns) if known_ns and self._published is None else None
+        stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns), needed)
         for stated, key, seen in _intact(stored, observe_stored):
             if not self._in_force(key.rubric, stated.get("rubric_version")):
                 continue
@@ -91,7 +92,41 @@ class VerdictObserver:
             if seen.at_ns > known_ns:
                 self._watch.learn(key, seen)
 
+    def _needed(self, begin_ns: int, now_ns: int) -> Callable[[object, object, object, int], bool] | None:
+        """Which verdicts a start reads: a day of them may be many times what windows hold, and each takes 0.3 ms.
+
+        None: all, for more than the windows and the watch learns from them.
+        """
+        if self._cascade_learning.section.agreement is not None:
+            return None
+        known_ns, begun_ns = self._watch.cursor_ns, self._watch.begun_ns
+        whole = {limit.rubric for limit in self._windows.own}
+        whole |= {rubric for rubric, since_ns in begun_ns.items() if since_ns > begin_ns}
+
+        def rows() -> Iterator[tuple[Key, int, float | None]]:
+            for service, environment, rubric, version, at_ns, passed, probability in self._store.weights_since(
+                begin_ns
+            ):
+                if self._in_force(rubric, version):
+                    counts = passed is not None and rubric not in whole and at_ns <= now_ns + self._windows.window_ns
+                    known = isinstance(probability, float | int) and probability > 0
+                    yield Key.of(service, environment, rubric), at_ns, 1 / probability if counts and known else None
+
+        begins = self._windows.begins(rows(), now_ns)
+
+        def needed(service: object, environment: object, rubric: object, at_ns: int) -> bool:
+            return at_ns > known_ns or at_ns >= begins.get(Key.of(service, environment, rubric), at_ns + 1)
+
+        return needed
+
+    @property
+    def _follows_figures(self) -> bool:
+        """Whether anybody asks for the application's figures: limits, here or elsewhere in the fleet."""
+        return bool(self._watch.declared.metrics) or self._published is not None
+
     def _restore_figures(self, now_ns: int) -> None:
+        if not self._follows_figures:
+            return
         begin_ns, known_ns = now_ns - self._figures.reach_ns, self._watch.metrics.cursor_ns
         ahead_ns = now_ns + self._figures.window_ns
         stored = self._store.figures_since(min(begin_ns, known_ns or begin_ns))

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import heapq
 from array import array
+from bisect import bisect_right
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from sidejudge.scoring.statistics.agreement import Confusion
@@ -239,6 +241,32 @@ class Windows:
         while len(self._where) > self._max_verdicts:
             self._shorten()
         return True
+
+    def begins(self, rows: Iterable[tuple[Key, int, float | None]], now_ns: int) -> dict[Key, int]:
+        """Since when the verdicts of each key are needed to fill its window again: older ones would leave at once.
+
+        Args:
+            rows: Of each verdict the key, the time and the weight, newest first; None: it does not make enough.
+            now_ns: The present.
+        """
+        times: dict[Key, array[int]] = {}
+        needed: dict[Key, int] = {}
+        sums: dict[Key, tuple[float, float]] = {}
+        for key, at_ns, weight in rows:
+            times.setdefault(key, array("q")).append(at_ns)
+            total, squared = sums.get(key, (0.0, 0.0))
+            # Some more than are enough: the times by which they count may be earlier by moments.
+            least = 1.25 * self._enough * self.design.get(key, 1.0)
+            if at_ns > now_ns - self.window_ns or total * total < least * squared or not total:
+                needed[key] = len(times[key])
+            if weight is not None:
+                sums[key] = total + weight, squared + weight * weight
+        # The fullest windows are cut to one length.
+        longest = bisect_right(
+            range(1, self._max_verdicts + 1), self._max_verdicts,
+            key=lambda most: sum(min(n, most) for n in needed.values()),
+        )  # fmt: skip
+        return {key: times[key][min(n, longest) - 1] for key, n in needed.items() if longest}
 
     def withdraw(self, identity: str, rubric: str) -> bool:
         """Remove the verdict on a trace by a rubric that no longer judges it; return whether there was one."""

@@ -5,6 +5,8 @@ It holds no contents.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -58,7 +60,7 @@ class AssembledTrace:
     origin: ChunkOrigin
     first_ns: int
     last_ns: int
-    ids: set[bytes] | bytes = field(default_factory=set)  # packed, 8 bytes an id, while the trace is closed
+    ids: set[bytes] | bytes = field(default_factory=set)  # in order, 8 bytes an id, while the trace is closed
     missing: set[bytes] | frozenset[bytes] = _NONE
     remote: set[bytes] | None = None  # parents that are spans of other processes
     broken: set[bytes] | None = None  # those missing of which the latest span failed
@@ -106,8 +108,20 @@ class AssembledTrace:
         return self.ids if isinstance(self.ids, set) else {self.ids[at : at + 8] for at in range(0, len(self.ids), 8)}
 
     def pack(self) -> None:
-        """Keep the ids in little room: they are only compared with from now on."""
-        self.ids = b"".join(self.unpacked())
+        """Keep the ids in little room, and in order: they are only looked for from now on."""
+        self.ids = b"".join(sorted(self.unpacked()))
+
+    def holds(self, span_ids: Collection[bytes]) -> bool:
+        """Whether all these spans are among its own."""
+        ids = self.ids
+        if isinstance(ids, set):
+            return ids.issuperset(span_ids)
+
+        def at(place: int) -> bytes:
+            return ids[8 * place : 8 * place + 8]
+
+        places = range(len(ids) // 8)
+        return all(at(bisect_left(places, span_id, key=at)) == span_id for span_id in span_ids)
 
     def extend(self, chunk: Chunk, now_ns: int) -> int:
         """Take in a chunk, and return how many spans are new."""

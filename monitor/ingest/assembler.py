@@ -181,7 +181,7 @@ class Assembler:
             if chunk.trace_id in self._gone:
                 return Arrival.TOO_LATE
             return Arrival.OPENS if chunk.headers else Arrival.HELD
-        if chunk.headers and entry.unpacked().issuperset([header.span_id for header in chunk.headers]):
+        if chunk.headers and entry.holds([header.span_id for header in chunk.headers]):
             return Arrival.DUPLICATE
         return Arrival.EXTENDS if entry.closed_ns is None else Arrival.REOPENS
 
@@ -256,7 +256,7 @@ class Assembler:
                 entry.first_ns = now_ns  # it was waited for; what is still missing has as long as in any other trace
 
     def _when(self, entry: AssembledTrace) -> tuple[int, Completion]:
-        """When an open trace closes if no more spans come, and why."""
+        """When an open trace closes if no more spans come, and why; of ``pseudo_root`` it says ``idle``."""
         quiet: tuple[int, Completion]
         if entry.cut:
             return entry.last_ns, "pressure"
@@ -271,9 +271,7 @@ class Assembler:
             grace_ns = self._after_mark.idle_ns(entry.origin.service) if entry.marked else self._limits.grace_ns
             quiet = (entry.last_ns + grace_ns, "root_ended")
         else:
-            # Above a rootless trace stands a caller; in a rooted one, or beside other gaps, spans of it are lost.
-            idle_ns = self._idle.idle_ns(entry.origin.service)
-            quiet = (entry.last_ns + idle_ns, "pseudo_root" if entry.called_by_others else "idle")
+            quiet = (entry.last_ns + self._idle.idle_ns(entry.origin.service), "idle")
         deadline = entry.first_ns + self._limits.deadline_ns
         return quiet if quiet[0] <= deadline else (deadline, "deadline")
 
@@ -317,7 +315,11 @@ class Assembler:
                 entry.queued_ns = due_ns
                 heapq.heapreplace(self._heap, (due_ns, trace_id))
                 continue
-            return completion if due_ns <= now_ns else None
+            if due_ns > now_ns:
+                return None
+            # Above a rootless trace stands a caller; in a rooted one, or beside other gaps, spans of it are lost. It is
+            # looked for here alone: with each span it would take the square of their number.
+            return "pseudo_root" if completion == "idle" and entry.called_by_others else completion
         return None
 
     def _only_overdue(self, entry: AssembledTrace, due_ns: int) -> bool:

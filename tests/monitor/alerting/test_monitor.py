@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import closing
+
+import pytest
 
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.decode import decode_spans
-from sidejudge.integrations.store.sqlite import StoreUnavailable
+from sidejudge.integrations.store.sqlite import Store, StoreUnavailable
 from sidejudge.monitor.alerting.build import declaration, watched
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.case.extract import extract
@@ -212,6 +216,34 @@ async def test_verdicts_of_a_clock_that_was_hours_ahead_count_neither_after_it_i
     await app.monitor.stop()
     again = await started(**FAILING)
     assert [service.estimate.n for service in again.monitor.view.status().services] == [12]
+
+
+@pytest.mark.parametrize("learns", [False, True])
+async def test_a_start_reads_what_its_windows_hold_and_not_all_of_a_day(started, monkeypatch, learns):
+    app = await started(**FAILING, evaluators={"cascade": {"agreement": 0.9}} if learns else {})
+    await app.post(traces(1, 40))
+    await app.settled(40)
+    await until(lambda: app.monitor.view.status().overall is Status.CRITICAL)
+    before = app.monitor.view.status().services[0]
+    await app.monitor.stop()
+    with (
+        closing(sqlite3.connect(app.monitor.store.path)) as connection,
+        connection,
+    ):  # as many in each of ten hours before
+        columns = "rubric, service, environment, passed, verdict, probability, version"
+        for hour in range(2, 12):
+            connection.execute(
+                f"INSERT INTO verdicts (trace_id, closed_ns, {columns}) "
+                f"SELECT randomblob(16), closed_ns - ?, {columns} FROM verdicts WHERE closed_ns > ?",
+                (hour * HOUR_NS, time.time_ns() - HOUR_NS),
+            )  # fmt: skip
+    read, since = [], Store.verdicts_since
+    monkeypatch.setattr(Store, "verdicts_since", lambda *args: (read.append(each) or each for each in since(*args)))
+    again = await started(**FAILING, evaluators={"cascade": {"agreement": 0.9}} if learns else {})
+    after = again.monitor.view.status().services[0]
+    assert (after.estimate, after.appraisal.status) == (before.estimate, Status.CRITICAL)
+    assert len(read) == (440 if learns else 40), "thresholds of a cascade are learned from all"
+    assert not len(again.monitor.figures), "nobody has limited them"
 
 
 async def _nothing() -> None:

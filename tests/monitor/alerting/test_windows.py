@@ -336,3 +336,36 @@ def test_clusters_are_counted_and_divide_the_effective_sample():
     assert estimate_of(windows, KEY, 30).clusters == 8
     assert estimate_of(windows, KEY, 104).clusters == 2 + 5
     assert estimate_of(windows, KEY, 109).clusters == 1 + 5
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_start_leaves_out_would_have_left_its_window_at_once(seed):
+    chance, now, weights = random.Random(seed), 100_000, [1.0] if seed % 2 else [1.0, 1.0, 1.0, 20.0]
+    busy, quiet = Key("busy", "prod", "qa"), Key("quiet", "prod", "qa")
+    rows = []
+    for key in [busy] * 3_000 + [quiet] * 40:
+        at, passed = chance.randrange(now - 30 * WINDOW, now), chance.choice([True, False, None])
+        rows.append((key, seen(str(len(rows)), at, passed, weight=chance.choice(weights))))
+    rows.sort(key=lambda row: row[1].at_ns)
+
+    def filled(needed) -> Windows:
+        windows = Windows(WINDOW, longest_ns=24 * WINDOW, enough=20.0, max_verdicts=2_000)
+        windows.design[busy] = 1.5
+        for key, each in rows:
+            if needed(key, each.at_ns):
+                windows.add(key, each)
+        return windows
+
+    begins = filled(lambda *_: False).begins(
+        [(key, each.at_ns, None if each.passed is None else each.weight) for key, each in reversed(rows)], now
+    )
+    whole, part = filled(lambda _, at: at > now - 24 * WINDOW), filled(lambda key, at: at >= begins[key])
+    for key in (busy, quiet):
+        assert part.members(key, now) == whole.members(key, now)
+    assert sum(at >= begins[key] for key, at in ((key, each.at_ns) for key, each in rows)) < 300
+
+
+def test_a_start_needs_no_more_verdicts_than_windows_may_hold_and_the_fullest_pays():
+    windows, other = Windows(WINDOW, max_verdicts=30), Key("other", "prod", "qa")
+    rows = [(KEY, 1_000 - number, 1.0) for number in range(90)] + [(other, 990 - number, 1.0) for number in range(5)]
+    assert windows.begins(rows, 1_001) == {KEY: 1_000 - 24, other: 986}

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
 from sidejudge.monitor.ingest.assembled_trace import AssembledTrace
 from sidejudge.monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
+from tests.linear_time import steps
 
 HERE = ChunkOrigin("shop", None, 0)
 LIMITS = AssemblyLimits(grace_ns=2, idle_ns=30, deadline_ns=600, late_ns=1_000)
@@ -390,3 +391,28 @@ def test_of_parents_whose_steps_failed_only_those_that_have_not_come_are_held():
     assert entry.may_have_raised
     entry.extend(chunk(1, (2, 1)), 1)
     assert (entry.may_have_raised, entry.broken) == (False, set())
+
+
+def test_a_span_costs_the_same_however_many_callers_its_trace_waits_for(monkeypatch):
+    looks, plain = [], AssembledTrace.called_by_others.fget
+    monkeypatch.setattr(AssembledTrace, "called_by_others", property(lambda entry: looks.append(entry) or plain(entry)))
+    assembler = Assembler(LIMITS)
+    for number in range(100):
+        made = chunk(1, (number, 1_000 + number))
+        called = replace(made, headers=(replace(made.headers[0], remote_parent=True),))
+        assembler.add(called, number // 10)
+        assert closings(assembler, number // 10) == []
+    assert closings(assembler, 50) == [(1, "pseudo_root", 1)]
+    assert len(looks) == 1
+
+
+def test_a_span_that_is_sent_again_costs_the_same_however_large_its_closed_trace_is():
+    def sent_again(spans: int) -> int:
+        assembler = Assembler(LIMITS)
+        assembler.add(chunk(1, 0, *((number, 0) for number in range(1, spans))), 0)
+        assert closings(assembler, 2) == [(1, "root_ended", 1)]
+        assert assembler.classify(chunk(1, (spans, 0))) is Arrival.REOPENS
+        assert assembler.classify(chunk(1, (spans - 1, 0), (spans, 0))) is Arrival.REOPENS
+        return steps(lambda: [assembler.classify(chunk(1, (again, 0))) for again in (1, spans // 2, spans - 1)])
+
+    assert sent_again(4_096) <= 2 * sent_again(256)
