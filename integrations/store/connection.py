@@ -78,8 +78,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         )
     for step in range(version + 1, VERSION + 1):
         connection.executescript(f"BEGIN IMMEDIATE;\n{schema(step)}\nPRAGMA user_version = {step};\nCOMMIT;")
-    for table in ("untaken_table", "whose_table"):  # no steps: earlier versions go on without them
-        connection.execute(queries()[table])
+    for more in ("untaken_table", "whose_table", "outbox_over_index"):  # no steps: earlier versions go on without them
+        connection.execute(queries()[more])
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -100,17 +100,20 @@ class VerdictObserver:
         if self._cascade_learning.section.agreement is not None:
             return None
         known_ns, begun_ns = self._watch.cursor_ns, self._watch.begun_ns
-        whole = {limit.rubric for limit in self._windows.own}
+        whole = {limit.rubric for limit in self._watch.declared.metrics}
         whole |= {rubric for rubric, since_ns in begun_ns.items() if since_ns > begin_ns}
 
         def rows() -> Iterator[tuple[Key, int, float | None]]:
             for service, environment, rubric, version, at_ns, passed, probability in self._store.weights_since(
                 begin_ns
             ):
-                if self._in_force(rubric, version):
-                    counts = passed is not None and rubric not in whole and at_ns <= now_ns + self._windows.window_ns
-                    known = isinstance(probability, float | int) and probability > 0
-                    yield Key.of(service, environment, rubric), at_ns, 1 / probability if counts and known else None
+                if not self._in_force(rubric, version):
+                    continue
+                counts = passed is not None and rubric not in whole and at_ns <= now_ns + self._windows.window_ns
+                weight = (
+                    1 / probability if counts and isinstance(probability, float | int) and probability > 0 else None
+                )
+                yield Key.of(service, environment, rubric), at_ns, weight
 
         begins = self._windows.begins(rows(), now_ns)
 

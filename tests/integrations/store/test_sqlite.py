@@ -452,3 +452,54 @@ def test_only_its_owner_may_read_a_new_store(tmp_path):
 def test_no_statement_numbers_its_parameters():
     """Early versions of Python 3.12 take ``?7`` for a name, and warn of a row that is no mapping."""
     assert [name for name, text in queries().items() if re.search(r"\?\d", text)] == []
+
+
+def steps(store, name, **values) -> int:
+    """How many steps of its machine SQLite takes for a statement."""
+    count = 0
+
+    def step() -> None:
+        nonlocal count
+        count += 1
+
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.set_progress_handler(step, 1)
+        connection.execute(queries()[name], values)
+    return count
+
+
+async def test_a_purge_looks_at_each_turn_once_however_long_its_session_is(store):
+    def sessions(count: int, turns: int) -> int:
+        with closing(sqlite3.connect(store.path)) as connection, connection:
+            connection.execute("DELETE FROM turns")
+            for session in range(count):
+                for turn in range(turns):
+                    done_ns = 50 if turn < turns - 1 else None  # judged, and gone on
+                    connection.execute(
+                        "INSERT INTO turns (trace_id, session_key, session_id, closed_ns, done_ns, turn) "
+                        "VALUES (randomblob(16), ?, 's', 60, ?, '{}')", (bytes([session]) * 16, done_ns),
+                    )  # fmt: skip
+        return steps(store, "purge_turns", before=100, abandoned=10, limit=500)
+
+    assert sessions(1, 200) <= 1.2 * sessions(20, 10)
+    await store.purge_turns(100, 10)
+    assert len(store.recover_turns()) == 200, "all go on"
+    await store.purge_turns(100, 61)
+    assert not store.recover_turns(), "nobody has judged them"
+
+
+async def test_a_purge_does_not_read_the_scores_that_are_kept(store):
+    def kept(count: int) -> int:
+        with closing(sqlite3.connect(store.path)) as connection, connection:
+            connection.execute("DELETE FROM outbox")
+            connection.executemany(
+                "INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed) "
+                "VALUES (?, randomblob(16), ?, 0, 200, 0, 1, 0, 0)",
+                [(str(n), ("sent", "stored")[n % 2]) for n in range(count)],
+            )  # fmt: skip
+        return steps(store, "purge_outbox", before=100, limit=500)
+
+    assert kept(400) == kept(20)
+    await store.purge(201)
+    with closing(sqlite3.connect(store.path)) as connection:
+        assert connection.execute("SELECT count(*) FROM outbox").fetchone() == (0,)
