@@ -341,8 +341,8 @@ class Store(Part):
             "reason": reason, "service": service, "since": since_ns, "limit": limit,
             "after_ns": after_ns, "after_id": id_bytes(after_id) if after_id else None,
         }  # fmt: skip
-        with self._as_written():
-            return [finished(row) for row in self._read("recent_traces", wanted)]
+        with reading(self.path) as connection:  # few that match may take a look at all: nothing waits for it
+            return [finished(row) for row in connection.execute(self._sql["recent_traces"], wanted)]
 
     def verdicts(
         self,
@@ -368,8 +368,8 @@ class Store(Part):
             "trace_id": id_bytes(trace_id) if trace_id else None, "since": since_ns, "limit": limit,
             "after_ns": after_ns, "after_id": id_bytes(after_id) if after_id else None, "after_rubric": after_rubric,
         }  # fmt: skip
-        with self._as_written():
-            return [stored_verdict(text, at) for text, at in self._read("recent_verdicts", wanted)]
+        with reading(self.path) as connection:  # likewise
+            return [stored_verdict(text, at) for text, at in connection.execute(self._sql["recent_verdicts"], wanted)]
 
     def compared(self, wanted: ComparedFilter) -> list[ComparedVerdict]:
         """Verdicts with what they may be compared by, newest first. Raises ``StoreError``, ``SearchTooLong``."""

@@ -503,3 +503,11 @@ async def test_a_purge_does_not_read_the_scores_that_are_kept(store):
     await store.purge(201)
     with closing(sqlite3.connect(store.path)) as connection:
         assert connection.execute("SELECT count(*) FROM outbox").fetchone() == (0,)
+
+
+async def test_nobody_waits_for_a_search_of_verdicts_or_traces(store):
+    await store.finish(finished(verdicts=[verdict(n=1)]))
+    with store._at_one_time():  # who reads for judging
+        found = asyncio.gather(asyncio.to_thread(store.verdicts, service="shop"), asyncio.to_thread(store.traces))
+        (one,), (trace,) = await asyncio.wait_for(found, 10)
+    assert (one["n"], trace["reason"]) == (1, "scored")
