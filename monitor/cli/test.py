@@ -92,6 +92,9 @@ def test(  # noqa: PLR0917  # click passes options by name; one error of many na
     from sidejudge.monitor.offline.test.run import AgentUnreachableError, ResultsFile, Runner
     from sidejudge.scoring.runs.summary import repeats, summarize
 
+    from .score import show_causes
+
+    show_causes()
     seconds = duration_of("--timeout", timeout, "90s").seconds
     if seconds <= 0:
         raise CommandError("--timeout: must be more than 0", "for example --timeout 90s")

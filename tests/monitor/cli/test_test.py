@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.agents import FakeAgent
+from tests.fakes.openai import Provider, page
 from tests.forked import Forked, sidejudge
+from tests.needs import LITELLM
 from tests.running import free_port
 
 SET = """\
@@ -111,6 +113,17 @@ def test_without_a_judge_it_is_said_plainly_with_a_remedy(folder: Path) -> None:
     assert ["dimensions", "1", "0", "0", "1", "-"] in cells(done.stdout)
     assert "needs a judge" in done.stdout
     assert "remedy: configure a judge (evaluators.judge); rubrics that need none (--rubric NAME) are qa," in done.stdout
+
+
+@LITELLM.mark
+def test_who_waits_for_a_judge_sees_which_and_why(folder: Path) -> None:
+    with Provider(page(503)) as provider:
+        judge = {"model": "openai/gpt-4.1-mini", "api_base": provider.url, "api_key": "sk", "max_wait": "1s"}
+        (folder / "judged.yaml").write_text(json.dumps({"evaluators": {"judge": judge}}))
+        done = run(folder, "--agent", "python:bot:ask", "--config", "judged.yaml", "--rubric", "answer")
+    assert done.returncode == 1
+    assert "the judge is unreachable; traces that need it wait: openai/gpt-4.1-mini: overloaded" in done.stderr
+    assert "error: evaluators.judge: openai/gpt-4.1-mini: overloaded" in done.stderr
 
 
 def test_three_repeats_tell_mean_and_standard_deviation(folder: Path) -> None:
