@@ -248,7 +248,8 @@ SELECT hour_s, usd FROM judge_spend WHERE hour_s >= ?;
 -- What is said again changes nothing; what is new waits, and keeps its place in the row of what waits already. It is
 -- written later than all before, whatever the clock says. Of what was never taken, the first may not be there: it
 -- stays next to the time of the score, which is that of whatever comes first. A session that begins under an id that had
--- one before goes on with its scores: their revisions count on, for of two that are shown the higher stands.
+-- one before goes on with its scores: their revisions count on, for of two that are shown the higher stands. Of scores
+-- without a body, which are to be deleted or were, the version is at least the last revision.
 INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed, reason, body, written_ms)
 VALUES (:id, :trace_id, 'waiting', 0, :now, :at, 1, 0, 0, NULL, :body,
     CASE WHEN :after IS NULL THEN :at / 1000000 ELSE max(:after + 1, :now / 1000000) END)
@@ -258,8 +259,11 @@ ON CONFLICT (id) DO UPDATE SET
         CASE WHEN state IN ('sent', 'stored') THEN :now / 1000000 ELSE 0 END),
     state = 'waiting', due_ns = excluded.due_ns, version = version + 1, attempts = 0, missed = 0, reason = NULL,
     trace_id = excluded.trace_id,
-    body = CASE WHEN json_extract(body, '$.metadata.revision') >= json_extract(excluded.body, '$.metadata.revision')
+    body = CASE
+        WHEN json_extract(body, '$.metadata.revision') >= json_extract(excluded.body, '$.metadata.revision')
         THEN json_set(excluded.body, '$.metadata.revision', json_extract(body, '$.metadata.revision') + 1)
+        WHEN body IS NULL AND json_extract(excluded.body, '$.sessionId') IS NOT NULL
+        THEN json_set(excluded.body, '$.metadata.revision', version + 1)
         ELSE excluded.body END
 WHERE body IS NOT excluded.body;
 
@@ -275,7 +279,8 @@ ON CONFLICT (id) DO UPDATE SET
 -- What stands there is overwritten at once, for a deletion comes late: a server that stores what it took some seconds
 -- later would store it after it was deleted. Before a writing that is not the first, another may stand there.
 UPDATE outbox SET
-    queued_ns = :now, version = version + 1, attempts = 0, missed = 0, reason = NULL,
+    queued_ns = :now, version = max(version, coalesce(json_extract(body, '$.metadata.revision'), 1)) + 1,
+    attempts = 0, missed = 0, reason = NULL,
     written_ms = max(written_ms + 1, CASE WHEN state IN ('sent', 'stored') THEN :now / 1000000 ELSE 0 END),
     due_ns = CASE WHEN state IN ('sent', 'stored') OR state = 'waiting' AND written_ms > at_ns / 1000000 THEN 0
         ELSE :due END,
@@ -293,7 +298,8 @@ WHERE trace_id = :trace_id AND body NOT LIKE '%,"withdrawn":true}';
 -- name: outbox_delete
 -- What was sent a moment ago, or is on its way, may be stored there after it was deleted: that waits.
 UPDATE outbox SET body = NULL, due_ns = CASE state WHEN 'stored' THEN :now ELSE :settled END, state = 'waiting',
-    version = version + 1, attempts = 0, queued_ns = :now
+    version = max(version, coalesce(CASE WHEN json_valid(body) THEN json_extract(body, '$.metadata.revision') END, 1)) + 1,
+    attempts = 0, queued_ns = :now
 WHERE trace_id = :trace_id AND body IS NOT NULL;
 
 -- name: outbox_overwritten

@@ -6,6 +6,7 @@ import json
 import signal
 import sqlite3
 import subprocess
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, only
 from tests.forked import sidejudge
+from tests.otlp_requests import S, request, span, trace
 from tests.running import ROOT
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp" / "langfuse-v5" / "s2_agents" / "001.pb"
@@ -166,6 +168,32 @@ def test_wrong_keys_stop_scores_and_nothing_else_and_are_told_without_being_show
     assert "of-somebody-else" not in monitor.log() + doctor.stdout + checked.stdout
     with closing(sqlite3.connect(monitor.folder / "state.sqlite")) as store, store:
         assert store.execute("SELECT count(*) FROM outbox WHERE state = 'waiting'").fetchone()[0] > 0
+
+
+def test_a_conversation_that_goes_on_after_it_was_forgotten_replaces_the_scores_of_what_was_forgotten(serving, fake):
+    monitor = serving(
+        sinks=sink(fake), routes=[{"rubrics": []}], assembly={"grace": "100ms", "idle": "300ms"},
+        rubrics={"talk": {"judges": "sessions", "metrics": [{"id": "cites", "check": {"contains": "source"}}]}},
+        sessions={"idle": "1s", "routes": [{"rubrics": ["talk"]}]},
+    )  # fmt: skip
+
+    def say(number: int, text: str) -> None:
+        attributes = {"session.id": "s-1", "gen_ai.operation.name": "chat", "langfuse.observation.output": text}
+        now = time.time_ns()
+        said = S(trace_id=trace(number), span_id=span(1), start_ns=now, end_ns=now, attributes=attributes)
+        monitor.post(request([said])).raise_for_status()
+
+    def shown() -> list[tuple[object, object]]:
+        return [(r["value"], r["metadata"]["revision"]) for r in fake.scores.stored() if r["name"] == "talk_pass"]
+
+    say(1, "no idea yet")
+    monitor.until(lambda: shown() == [(False, 1)], "it was not judged")
+    say(2, "the source again")
+    monitor.until(lambda: shown() == [(True, 2)], "it was not judged anew")
+    forgotten = cli("forget", "--session", "s-1", "--langfuse", "--yes", "--config", str(monitor.config))
+    assert forgotten.returncode == 0, forgotten.stderr
+    say(3, "no idea")
+    monitor.until(lambda: [value for value, _ in shown()] == [False], "what was forgotten stands", seconds=30)
 
 
 def cli(*args: str) -> subprocess.CompletedProcess[str]:

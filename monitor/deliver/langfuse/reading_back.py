@@ -239,8 +239,12 @@ def _revision(row: PendingScore) -> int:
 
 
 def _later(shown: ExistingScore, row: PendingScore) -> bool:
-    """Whether a higher revision is shown than a row's."""
-    return not shown.withdrawn and shown.revision > _revision(row)
+    """Whether a higher revision is shown than a row's.
+
+    What was written before a conversation ended is of an earlier one under its id, whose revisions count for nothing.
+    """
+    stale = shown.written_ms < row.at_ns // 10**6 and "sessionId" in json.loads(row.body or "{}")
+    return not shown.withdrawn and shown.revision > _revision(row) and not stale
 
 
 def time_in_array(row: PendingScore) -> int:

@@ -10,12 +10,13 @@ import pytest
 from sidejudge.integrations.langfuse.client import Access, Langfuse
 from sidejudge.integrations.langfuse.observations import instant
 from sidejudge.integrations.langfuse.scores import WRITTEN
+from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.outbox import DELETES_NS
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.cli import doctor_checks
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, Mode, only
-from tests.langfuse_bench import START_NS, Bench, score
+from tests.langfuse_bench import START_NS, Bench, score, trace
 
 SECOND = 10**9
 HOUR = 3600 * SECOND
@@ -498,3 +499,20 @@ async def test_a_store_that_knows_of_no_writing_finds_that_another_is_shown(benc
     await second.end(1, revision(2, 0.75), revision=2)
     await second.settle()
     assert shown(bench)["value"] == 0.75
+
+
+@by_transport
+async def test_a_conversation_replaces_an_earlier_one_of_its_id_that_the_store_does_not_know_any_more(
+    bench, mode, events
+):
+    bench.fake.mode, bench.fake.scores.takes_events = mode, events
+    talk = {"traceId": None, "sessionId": "talk"}
+    for number in (1, 2, 3):
+        await bench.end(1, revision(number, number / 8, **talk), revision=number)
+        await bench.settle()
+    erase(bench.store.path, [bytes.fromhex(trace(1))], scores=False, now_ns=bench.now_ns)
+    pause_ns = 1000 * SECOND
+    bench.now_ns = max(bench.now_ns, START_NS + pause_ns) + HOUR  # it was judged long after its end
+    await bench.end(pause_ns, revision(1, 0.75, **talk))
+    await bench.settle()
+    assert (shown(bench)["value"], bench.failed["overtaken"]) == (0.75, 0)
