@@ -109,36 +109,36 @@ def _read(case: Case, reason: str) -> tuple[tuple[Claim, ...], TranscriptIndex] 
 
 def _proven(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], index: TranscriptIndex) -> Reply:
     if not found and not question.reason.strip():
-        return _answer(value=False, why=Reason("the reason is blank"))
+        return lexical_text.answered(value=False, why=Reason("the reason is blank"))
     exact = [claim for claim in found if not claim.negated and index.quotes_at(claim)]
     if isinstance(question, CitesTranscript):
-        return _answer(value=True, why=_what(exact[0], index)) if exact else _NOT_PROVEN
+        return lexical_text.answered(value=True, why=_what(exact[0], index)) if exact else _NOT_PROVEN
     for claim in found:
         numbers = tuple(each for each in claim.numbers if each.currency is not None or len(each.text) > 1)
         stated = replace(lexical_text.without_doubtful_names(claim, question.reason), numbers=numbers)
         fault = None if claim.negated or index.is_foreign_to(claim) else index.fault_of_facts(stated)
         if fault is not None:
-            return _answer(value=False, why=fault)
+            return lexical_text.answered(value=False, why=fault)
     if exact and len(exact) == len(found) and not _more_than_quotes(question.reason, exact):
-        return _answer(value=True, why=_what(exact[0], index))
+        return lexical_text.answered(value=True, why=_what(exact[0], index))
     return _NOT_PROVEN
 
 
 def _estimated(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], index: TranscriptIndex) -> Reply:
     """The answer that the claims of a reason give: *yes* or *no* where nearly certain, else none."""
     if not found:
-        return _answer(value=False, why=Reason("points at nothing in the transcript"))
+        return lexical_text.answered(value=False, why=Reason("points at nothing in the transcript"))
     reporting = [claim for claim in found if _cites(claim, index)]
     if not reporting and any(index.is_foreign_to(claim) for claim in found):
         return NoAnswer(Reason("reason and transcript are written in different scripts"))
     if isinstance(question, CitesTranscript):
-        return _answer(value=True, why=_what(reporting[0], index)) if reporting else _NOT_PROVEN
+        return lexical_text.answered(value=True, why=_what(reporting[0], index)) if reporting else _NOT_PROVEN
     for claim in found:
         fault = _fault(claim, question.reason, index)
         if fault is not None:
-            return _answer(value=False, why=fault)
+            return lexical_text.answered(value=False, why=fault)
     if all(_stands(claim, index) for claim in found):
-        return _answer(value=True, why=_what(found[0], index))
+        return lexical_text.answered(value=True, why=_what(found[0], index))
     return _NOT_PROVEN
 
 
@@ -159,10 +159,6 @@ _SHARED_WORDS = NoAnswer(Reason("shared words do not prove it: it needs a judge"
 _TOO_MUCH = NoAnswer(
     Reason("the reasons of this case cost more lexical work than is done for one case: it needs a judge")
 )
-
-
-def _answer(*, value: bool, why: str) -> Answer:
-    return Answer(value=value, method=Method.LEXICAL, reason=why)
 
 
 def _cites(claim: Claim, index: TranscriptIndex) -> bool:
@@ -248,7 +244,7 @@ def keeps_fact(question: KeepsFact) -> Reply:
     wanted = CriticalFacts(fact).facts
     if not wanted:
         if Mentions([translation]).has(fact):
-            return Answer(value=True, method=Method.LEXICAL, reason=Reason("stands there word for word"))
+            return lexical_text.answered(value=True, why=Reason("stands there word for word"))
         return NoAnswer(
             Reason("critical fact {fact} names no number, date or code: it needs a judge", fact=quoted(repr(fact[:60])))
         )

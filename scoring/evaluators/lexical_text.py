@@ -113,14 +113,14 @@ def _short(*texts: str) -> bool:
 
 def _same_intent(expected: Statement, found: Statement, *, proven: bool) -> Reply:
     if states_the_same(expected, found):
-        return _answered(value=1.0, why=Reason("the same words"))
+        return answered(value=1.0, why=Reason("the same words"))
     if proven:
         return _OPEN
     wanted, given = read_topics(expected), read_topics(found)
     if not given.understood or not wanted.domains or not given.domains:
         return _OPEN
     if wanted.understood and wanted.domains.isdisjoint(given.domains):
-        return _answered(
+        return answered(
             value=0.0,
             why=Reason(
                 "about {given}, not {wanted}", given=own(_listed(given.domains)), wanted=own(_listed(wanted.domains))
@@ -128,20 +128,20 @@ def _same_intent(expected: Statement, found: Statement, *, proven: bool) -> Repl
         )
     only_domain = not given.particular and given.domains == wanted.domains and len(wanted.domains) == 1
     if only_domain and (wanted.particular or wanted.unknown):
-        return _answered(value=0.5, why=Reason("says no more than {given}", given=own(_listed(given.domains))))
+        return answered(value=0.5, why=Reason("says no more than {given}", given=own(_listed(given.domains))))
     return _OPEN
 
 
 def _same_highlight(expected: Statement, found: Statement, *, proven: bool) -> Reply:
     if covers(found, expected):
-        return _answered(value=True, why=Reason("the same words"))
+        return answered(value=True, why=Reason("the same words"))
     if _gives_another_amount(expected, found):
-        return _answered(value=False, why=Reason("another amount"))
+        return answered(value=False, why=Reason("another amount"))
     if proven:
         return _OPEN
     wanted, given = read_topics(expected), read_topics(found)
     if wanted.understood and given.understood and wanted.concepts.isdisjoint(given.concepts):
-        return _answered(value=False, why=Reason("about something else"))
+        return answered(value=False, why=Reason("about something else"))
     return _OPEN
 
 
@@ -157,18 +157,16 @@ def _is_correct(case: Case, highlight: str, *, proven: bool) -> Reply:
     stated = read_statement(highlight)
     known = case.once(_reference_statements)
     if _is_stated_by(known, stated, proven=proven):
-        return _answered(value=True, why=Reason("stands in the reference"))
+        return answered(value=True, why=Reason("stands in the reference"))
     looked_up = _look_up(case, highlight)
     against = next((text for text, fact in known if contradicts(fact, stated)), None)
     if against is not None:
         held = isinstance(looked_up, Answer) and looked_up.value
         if proven and not held:
             return looked_up  # no, by a figure or a name that stands nowhere; else open
-        return (
-            _OPEN
-            if held
-            else _answered(value=False, why=Reason("the reference says {text}", text=quoted(repr(against[:60]))))
-        )
+        if held:
+            return _OPEN
+        return answered(value=False, why=Reason("the reference says {text}", text=quoted(repr(against[:60]))))
     return looked_up
 
 
@@ -176,7 +174,7 @@ def _is_supported(case: Case, claim: str, about: str, *, proven: bool) -> Reply:
     stated = read_statement(claim)
     known = case.once(_reference_statements)
     if _is_stated_by(known, stated, proven=proven):
-        return _answered(value=True, why=Reason("stands in the reference"))
+        return answered(value=True, why=Reason("stands in the reference"))
     if normalise(about).endswith(_NAME_ENDINGS):
         return _look_up_name(case, claim)
     looked_up = _look_up(case, claim)
@@ -207,9 +205,9 @@ def _look_up(case: Case, text: str) -> Reply:
     for claim in found:
         fault = _made_up(claim, text, indexes)
         if fault is not None:
-            return _answered(value=False, why=fault)
+            return answered(value=False, why=fault)
     if any(index.assertions.state(text) for index in indexes):
-        return _answered(value=True, why=Reason("it is said with the same subject, relation and object"))
+        return answered(value=True, why=Reason("it is said with the same subject, relation and object"))
     return _OPEN
 
 
@@ -286,10 +284,10 @@ def _look_up_name(case: Case, name: str) -> Reply:
         return _OPEN
     strange = [word for word in words if not any(index.has_word(word) for index in indexes)]
     if not strange:
-        return _answered(value=True, why=Reason("the name stands in transcript or reference"))
+        return answered(value=True, why=Reason("the name stands in transcript or reference"))
     if not all(indexes[0].uses_script_of(word) for word in strange):
         return _OPEN
-    return _answered(
+    return answered(
         value=False,
         why=Reason("the name {name} stands neither in transcript nor in reference", name=quoted(repr(strange[0][:40]))),
     )
@@ -311,7 +309,8 @@ def _listed(domains: frozenset[str]) -> str:
     return " and ".join(sorted(domains))
 
 
-def _answered(*, value: object, why: str) -> Answer:
+def answered(*, value: object, why: str) -> Answer:
+    """An answer by words alone."""
     return Answer(value=value, method=Method.LEXICAL, reason=why)
 
 
