@@ -16,6 +16,8 @@ from .span import Message, Span, SpanKind
 
 IF_OFFERED: Final = "gen_ai.operation.name (where tools are offered)"
 """The provenance of the kind of such an agent."""
+OF_NEXT_CALL: Final = "the messages of the next call"
+"""The provenance of an answer whose calls the next call's history shows."""
 
 
 def with_true_agents(spans: Mapping[str, Span]) -> Mapping[str, Span]:
@@ -106,7 +108,7 @@ def with_answers_of_histories(spans: Mapping[str, Span]) -> Mapping[str, Span]:
             place = len(call.input_messages)
             found = after.input_messages[place : place + 1]
             if _may_be_answer(call, found) and after.input_messages[:place] == call.input_messages:
-                read = {**call.provenance, "output": "the messages of the next call"}
+                read = {**call.provenance, "output": OF_NEXT_CALL}
                 changed[call.span_id] = replace(call, output_messages=found, output=found[0].text, provenance=read)
     return {span_id: changed.get(span_id, span) for span_id, span in spans.items()} if changed else spans
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from .below import OF_NEXT_CALL
 from .record import record
 from .span import Json, Message, Span, SpanKind, ToolCall
 from .trace import Trace
@@ -183,7 +184,7 @@ def without_requests(
         if span.tool is not None and span.tool.call_id is not None
         and span.tool.result is None and span.tool.error is None
         and (above := trace.parent(span)) is not None and above.kind is SpanKind.LLM
-        and not any(message.tool_calls for message in above.output_messages)
+        and (above.provenance.get("output") == OF_NEXT_CALL or not any(m.tool_calls for m in above.output_messages))
         and span.span_id not in trace.children
     }  # fmt: skip
     ids = {ask.call.call_id for ask in shown.values()}

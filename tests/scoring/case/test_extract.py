@@ -230,8 +230,12 @@ def test_an_attempt_whose_only_argument_is_sent_bare_is_of_the_call_that_a_messa
     )
 
 
-def test_a_span_below_a_model_that_shows_no_run_is_what_the_model_requested() -> None:
+@pytest.mark.parametrize("whole", [False, True], ids=["the result alone", "the whole history"])
+def test_a_span_below_a_model_that_shows_no_run_is_what_the_model_requested(whole: bool) -> None:  # noqa: FBT001  # a parameter of the test
     ran = _call("find", {"q": "x"})
+    question = (Message(role="user", text="Where?"),) if whole else ()
+    asked = _asks(replace(ran, call_id="c1")) if whole else ()
+    answer = Message(role="tool", text="found", tool_call_id="c1")
     for tools, result, error in (
         ((), "found", None),
         ((ran,), "found", None),
@@ -239,10 +243,10 @@ def test_a_span_below_a_model_that_shows_no_run_is_what_the_model_requested() ->
     ):
         case = _case(
             _span("root", None, A, 0, 9, agent="a"),
-            _span("llm", "root", L, 1, 2, output="Wait."),
+            _span("llm", "root", L, 1, 2, output=None if whole else "Wait.", input_messages=question),
             _span("asked", "llm", T, 1, 2, tool=replace(ran, call_id="c1")),
             *(_span("ran", "root", T, 3, 4, tool=tool) for tool in tools),
-            _span("next", "root", L, 5, 6, input_messages=(Message(role="tool", text="found", tool_call_id="c1"),)),
+            _span("next", "root", L, 5, 6, input_messages=(*question, *asked, answer)),
         )
         assert case.tools_used == (replace(ran, result=result, error=error, call_id="c1"),), tools
 
