@@ -12,12 +12,14 @@ from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from sidejudge.integrations.embed import EmbeddingError
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.errors import nearest
 from sidejudge.monitor.config.load import load_config
 from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.offline.score.chunks import JudgeOutError
 from sidejudge.monitor.offline.score.request import MOST_VECTORS, LruCache, Transient, Waits, fingerprint, run_backends
 from sidejudge.monitor.offline.test.judge import RunJudge, read_answer
 from sidejudge.scoring.case.case import Case
@@ -46,6 +48,10 @@ class _Loop:
 _LOOP = _Loop()
 
 
+_WAITED: Final[set[str]] = set()
+"""Configurations whose judge or embeddings were waited for in vain: the next call, as of many tests, waits no more."""
+
+
 @lru_cache(maxsize=8)
 def _remembered(_fingerprint: str) -> tuple[Transient, LruCache[bytes]]:
     """Answers, dollars and vectors of all calls with one configuration: one that failed is called again."""
@@ -63,6 +69,7 @@ class InlineJudge:
     def __init__(self, rubric: Rubric | str, config: Config | Path | str | None = None, *, waits: bool = True) -> None:
         self._waits = waits
         self._settings = config if isinstance(config, Config) else load_config(config)
+        self._fingerprint = fingerprint(self._settings)
         self.rubric = rubric_of(rubric, self._settings)
         self._judge: RunJudge | None = None
         self._starting = asyncio.Lock()
@@ -86,16 +93,21 @@ class InlineJudge:
         async with self._starting:
             if self._judge is None:
                 self._judge = await self._begin()
-        (verdict,) = await self._judge.reach(given)
+        try:
+            (verdict,) = await self._judge.reach(given)
+        except (JudgeOutError, EmbeddingError):
+            _WAITED.add(self._fingerprint)
+            raise
+        _WAITED.discard(self._fingerprint)
         return verdict
 
     async def _begin(self) -> RunJudge:
-        answers, vectors = _remembered(fingerprint(self._settings))
+        answers, vectors = _remembered(self._fingerprint)
         backends = run_backends(self._settings, forgetful=False, memory=answers, vectors=vectors)
         name = self.rubric.id
         judge = RunJudge(
             self._settings, (name,), backends=backends, rubrics={name: self.rubric},
-            waits=None if self._waits else Waits(),
+            waits=None if self._waits and self._fingerprint not in _WAITED else Waits(),
         )  # fmt: skip
         await judge.start()
         return judge

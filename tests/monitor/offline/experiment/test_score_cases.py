@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from datetime import date
 from decimal import Decimal
 from uuid import UUID
@@ -18,7 +19,7 @@ from sidejudge.monitor.offline.experiment.score_cases import read_row
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.span import SpanKind
 from tests.fakes.judge import judges
-from tests.fakes.openai import Provider, unauthorised
+from tests.fakes.openai import Provider, too_many, unauthorised
 
 MODEL = "openai/gpt-4o-mini-2024-07-18"
 ROWS = [
@@ -175,6 +176,22 @@ def test_a_call_that_the_judge_ended_pays_nothing_twice_when_it_is_made_again(tm
         assert "error" not in {each.to_json()["status"] for verdict in found for each in verdict.scores}
         again = [seen for seen in provider.seen[asked:] if b"parcel" in seen.raw]
         assert len(again) == len(cases) - 5
+
+
+def test_a_judge_that_was_waited_for_in_vain_is_not_waited_for_by_the_next_call(tmp_path):
+    works, path, case = judges(), tmp_path / "judged.yaml", {"input": "Where is it?", "model_output": "Here."}
+    with Provider(too_many("120")) as provider:
+        judge = {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "sk"}
+        path.write_text(yaml.safe_dump({"evaluators": {"judge": {**judge, "max_wait": "8s"}}}))
+        took = []
+        for _ in range(3):
+            began = time.monotonic()
+            with pytest.raises(SidejudgeError, match="rate limited"):
+                score(case, "answer", config=path)
+            took.append(time.monotonic() - began)
+        assert took[0] > 8 > max(took[1:])
+        provider.standing = works
+        assert "error" not in {each.to_json()["status"] for each in score(case, "answer", config=path).scores}
 
 
 def test_without_a_judge_its_questions_are_open_and_not_guessed(tmp_path):
