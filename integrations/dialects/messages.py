@@ -48,7 +48,9 @@ _INVALID = "invalid_tool_call"
 _ARGUMENTS = ("arguments", "args", "input", "tool_kwargs", "toolInput", "tool_input", "parameters")
 _TEXT_PARTS = (None, "text", "output_text", "input_text", "refusal")
 _ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result", "tool_output", "server_tool_call_response")
-_CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
+_CALL_PARTS = (
+    "tool_call", "tool_use", "tool-call", "function_call", "server_tool_call", "server_tool_use", "mcp_tool_use",
+)  # fmt: skip
 """Compared, not looked up, because the value may be anything, even a list."""
 _PROVIDED = "server_tool_call"
 """The GenAI conventions' part for a tool that the model's provider runs; the key of its details too."""
@@ -464,7 +466,9 @@ def _answer(part: dict[str, Json]) -> Message | None:
                 part = {"type": "tool_result", **inner}
     if part.get("type") == _PROVIDED:
         return _came_of(part)
-    if part.get("type") not in _ANSWER_PARTS and part.get(pyrepr.CLASS) != "ToolCallResult":
+    kind = part.get("type")
+    of_anthropic = isinstance(kind, str) and kind.endswith("_tool_result")  # web_search_tool_result, mcp_tool_result, …
+    if kind not in _ANSWER_PARTS and not of_anthropic and part.get(pyrepr.CLASS) != "ToolCallResult":
         return None
     origin = part.get("origin")  # Haystack's: the call itself
     origin = origin if isinstance(origin, dict) else {}
@@ -508,6 +512,8 @@ def _of_ai_sdk(returned: Json) -> tuple[Json, bool]:
     match returned:
         case {"type": "text" | "json" | "content", "value": value}:
             return value, False
+        case {"type": str(kind), "error_code": why} if kind.endswith("_tool_result_error"):  # Anthropic ran it
+            return why, True
         case {"type": "error-text" | "error-json", "value": why} | {"type": "execution-denied", "reason": why}:
             return why, True
         case {"type": "execution-denied" as why}:

@@ -281,3 +281,21 @@ def test_a_state_in_which_nothing_is_said_says_nothing_and_one_that_holds_more_i
     assert messages.last_content({"messages": [prose]}, "assistant") == '{"n":1}'
     for value in ("{}", {"n": 1}, {"messages": []}, [1]):
         assert messages.stated_in(value, "user") == value
+
+
+def test_tools_that_anthropic_runs_are_called_and_answered_in_one_message() -> None:
+    refused = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
+    parts: list[Json] = [
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "pike"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s", "content": refused},
+        {"type": "mcp_tool_use", "id": "m", "name": "find_fish", "server_name": "lake", "input": {}},
+        {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": False, "content": [{"type": "text", "text": "p"}]},
+        {"type": "text", "text": "Pike."},
+    ]
+    said, *answers = messages.read({"role": "assistant", "content": parts})
+    assert (said.text, [(call.name, call.arguments) for call in said.tool_calls]) == (
+        "Pike.", [("web_search", {"query": "pike"}), ("find_fish", {})],
+    )  # fmt: skip
+    assert [(each.tool_call_id, each.text, each.error) for each in answers] == [
+        ("s", "max_uses_exceeded", True), ("m", "p", False),
+    ]  # fmt: skip
