@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sidejudge.scoring.trace.span import Json, Message, ToolCall
+from sidejudge.scoring.trace.span import COMPLETED, Json, Message, ToolCall
 
 from . import pyrepr, unwrap
 from .span_fields import SpanFields
@@ -486,17 +486,23 @@ def _answer(part: dict[str, Json]) -> Message | None:
 
 
 def _came_of(part: dict[str, Json]) -> Message | None:
-    """What came of a tool that the provider ran, where its call shows it; else it stands in a part of its own."""
+    """What came of a tool that the provider ran, where its call shows it; else it stands in a part of its own.
+
+    Of most searches OpenAI states only that they are completed: then what they found is unknown, not nothing.
+    """
     body = part.get(_PROVIDED)
     if not isinstance(body, dict):
         return None
     error, status = body.get("error"), body.get("status")
-    failed = error is not None or status in ("failed", "incomplete")
+    failed = bool(error) or status in ("failed", "incomplete")
     returned = next((body[key] for key in ("output", "outputs", "results") if body.get(key) is not None), None)
-    if not failed and returned is None and status != "completed":
+    if not failed and returned is None and status != COMPLETED:
         return None
-    text = joined(error if error is not None else returned)
-    return Message(role="tool", text=text, tool_call_id=_first(part, "id"), name=_first(part, "name"), error=failed)
+    unknown = not failed and returned is None
+    return Message(
+        role="tool", text=COMPLETED if unknown else joined(error or returned), tool_call_id=_first(part, "id"),
+        name=_first(part, "name"), error=failed, withheld=unknown,
+    )  # fmt: skip
 
 
 def _provided_arguments(call: dict[str, Json]) -> Json:

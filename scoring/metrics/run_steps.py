@@ -18,7 +18,7 @@ from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part, quote
 from sidejudge.scoring.result.result import Method, Scored
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
-from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
+from sidejudge.scoring.trace.span import COMPLETED, Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.tool_spans import canonical
 from sidejudge.scoring.trace.trace import Trace, from_above
 
@@ -124,9 +124,16 @@ def _step(call: ToolCall, span_id: str | None, trace: Trace | None) -> CallStep:
     shown = None if trace is None or span_id is None else trace.by_id.get(span_id)
     return CallStep(
         call=call, span_id=span_id, failure=failure_of(call), key=key_of(call),
-        open=shown is not None and shown.tool is None and shown.name != call.name and call.result is call.error is None,
+        open=shown is not None and shown.tool is None and shown.name != call.name and call.result is call.error is None
+        and not _is_completed(call, shown),
         start_ns=0 if shown is None else shown.start_ns, end_ns=0 if shown is None else shown.end_ns,
     )  # fmt: skip
+
+
+def _is_completed(call: ToolCall, shown: Span) -> bool:
+    """Whether a provider that ran the tool states that it ended well, though not what it returned."""
+    ended = (each for each in shown.output_messages if each.withheld and each.text == COMPLETED)
+    return any(each.tool_call_id == call.call_id is not None for each in ended)
 
 
 def key_of(call: ToolCall) -> Key:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -20,6 +20,9 @@ JsonRecord: TypeAlias = Mapping[str, Any]
 """A JSON object that this program wrote, in this version or another. Its types are unchecked: readers convert each
 field, and raise ``KeyError``, ``TypeError`` or ``ValueError`` for another shape.
 """
+
+COMPLETED: Final = "completed"
+"""All that some providers state of a tool that they ran themselves."""
 
 
 class SpanKind(StrEnum):
@@ -55,7 +58,8 @@ class Message(Struct, frozen=True, kw_only=True):
     """One message to or from a model; ``text`` joins its text parts, ``tool_calls`` are those that the model requests.
 
     A message with role ``tool`` answers the call ``tool_call_id``; its ``text`` is the result, or the error message
-    when ``error`` is set. ``withheld``: only the kinds of its parts were sent, and the names of tools, no contents.
+    when ``error`` is set. ``withheld``: only the kinds of its parts were sent, and the names of tools, no contents;
+    the ``text`` of a tool's may then be ``COMPLETED``.
     """
 
     role: str

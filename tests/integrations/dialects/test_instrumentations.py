@@ -14,6 +14,7 @@ from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.recording import read_files
 from sidejudge.integrations.raw import RawEvent, RawSpan
 from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.case.grounds import sources
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
@@ -1792,3 +1793,43 @@ def test_a_call_that_openai_made_has_its_outcome_in_the_response_itself(
     calls = case.tools_used or ()
     assert case.model_output == "Pike."
     assert [(call.name, call.arguments, call.result, call.error) for call in calls] == [("find_fish", {}, *outcome)]
+
+
+def _answering(*parts: dict[str, Any]) -> dict[str, Any]:
+    message = {"role": "assistant", "parts": [*parts, {"type": "text", "content": "Pike."}]}
+    return {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps([message])}
+
+
+SEARCH: dict[str, Any] = {"type": "web_search_call", "id": "w", "status": "completed", "action": {"query": "pike"}}
+SEARCHED = {"type": "server_tool_call", "id": "w", "name": "web_search", "server_tool_call": SEARCH}
+
+
+@pytest.mark.parametrize(("given", "values"), [
+    ({"output.value": json.dumps({"object": "response", "output": [SEARCH, PIKE]})}, (None, 1.0)),
+    (_answering(SEARCHED), (None, 1.0)),
+    (
+        _answering(
+            SEARCHED,
+            {"type": "server_tool_call_response", "id": "w", "server_tool_call_response": {"results": ["pike"]}},
+        ),
+        ({"results": ["pike"]}, 1.0),
+    ),
+    (
+        _answering({
+            "type": "server_tool_call", "id": "w", "name": "f",
+            "server_tool_call": {"type": "mcp_call", "status": "completed", "error": "", "output": "pike"},
+        }),
+        ("pike", 1.0),
+    ),
+])  # fmt: skip
+def test_what_a_search_found_is_unknown_where_openai_states_only_that_it_is_completed(
+    given: dict[str, Any], values: tuple[object, float]
+) -> None:
+    kind = {"openinference.span.kind": "LLM"} if "output.value" in given else {}
+    case = extract(Trace.of("1" * 32, [normalise(_raw("chat", "", attributes={**kind, **given}))], "batch"))
+    (call,) = case.tools_used or ()
+    success = _health(case)["tool_success"]
+    assert (call.result, getattr(success, "value", success.status)) == values
+    assert case.model_output == "Pike."
+    unknown = isinstance(sources(case), Unavailable)
+    assert unknown is (call.result is None), "the judge does not take an unknown result for none"
