@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -78,8 +78,10 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         )
     for step in range(version + 1, VERSION + 1):
         connection.executescript(f"BEGIN IMMEDIATE;\n{schema(step)}\nPRAGMA user_version = {step};\nCOMMIT;")
-    for more in ("untaken_table", "whose_table", "outbox_over_index"):  # no steps: earlier versions go on without them
-        connection.execute(queries()[more])
+    for table in ("untaken_table", "whose_table"):  # no steps: earlier versions go on without them
+        connection.execute(queries()[table])
+    with suppress(sqlite3.Error):  # on a full disk, or beside a damaged page; without it all is as before, but slower
+        connection.execute(queries()["outbox_over_index"])
 
 
 def identity(path: Path) -> tuple[int, int] | None:

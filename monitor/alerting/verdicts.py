@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
+from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.evaluate.cascade_learning import CascadeLearning
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import NAME_LENGTH, EndReason
@@ -80,8 +81,9 @@ class VerdictObserver:
         self._restore_figures(now_ns)
         begin_ns, known_ns = now_ns - self._windows.reach_ns, self._watch.cursor_ns
         ahead_ns = now_ns + self._windows.window_ns
-        needed = self._needed(begin_ns, now_ns) if known_ns and self._published is None else None
-        stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns), needed)
+        since_ns = min(begin_ns, known_ns or begin_ns)
+        needed = self._needed(since_ns, begin_ns, now_ns) if known_ns and self._published is None else None
+        stored = self._store.verdicts_since(since_ns, needed)
         for stated, key, seen in _intact(stored, observe_stored):
             if not self._in_force(key.rubric, stated.get("rubric_version")):
                 continue
@@ -92,33 +94,38 @@ class VerdictObserver:
             if seen.at_ns > known_ns:
                 self._watch.learn(key, seen)
 
-    def _needed(self, begin_ns: int, now_ns: int) -> Callable[[object, object, object, int], bool] | None:
+    def _needed(
+        self, since_ns: int, begin_ns: int, now_ns: int
+    ) -> Callable[[object, object, object, int], bool] | None:
         """Which verdicts a start reads: a day of them may be many times what windows hold, and each takes 0.3 ms.
 
-        None: all, for more than the windows and the watch learns from them.
+        None: all, for more than the windows and the watch learns from them, or a row is not what was written.
         """
         if self._cascade_learning.section.agreement is not None:
             return None
-        known_ns, begun_ns = self._watch.cursor_ns, self._watch.begun_ns
-        whole = {limit.rubric for limit in self._watch.declared.metrics}
-        whole |= {rubric for rubric, since_ns in begun_ns.items() if since_ns > begin_ns}
+        known_ns, ahead_ns = self._watch.cursor_ns, now_ns + self._windows.window_ns
+        whole = {limit.rubric for limit in self._watch.declared.metrics}  # few verdicts may have the value
 
         def rows() -> Iterator[tuple[Key, int, float | None]]:
             for service, environment, rubric, version, at_ns, passed, probability in self._store.weights_since(
-                begin_ns
+                since_ns
             ):
-                if not self._in_force(rubric, version):
+                counts_ns = max(begin_ns + 1, self._watch.begun_ns.get(rubric, 0))
+                if rubric in whole or not counts_ns <= at_ns <= ahead_ns or not self._in_force(rubric, version):
                     continue
-                counts = passed is not None and rubric not in whole and at_ns <= now_ns + self._windows.window_ns
-                weight = (
-                    1 / probability if counts and isinstance(probability, float | int) and probability > 0 else None
-                )
+                weight = None
+                if passed is not None and isinstance(probability, float | int) and probability > 0:
+                    weight = 1 / probability
                 yield Key.of(service, environment, rubric), at_ns, weight
 
-        begins = self._windows.begins(rows(), now_ns)
+        try:
+            begins = self._windows.begins(rows(), now_ns)
+        except (StoreError, TypeError):
+            return None
 
         def needed(service: object, environment: object, rubric: object, at_ns: int) -> bool:
-            return at_ns > known_ns or at_ns >= begins.get(Key.of(service, environment, rubric), at_ns + 1)
+            key = Key.of(service, environment, rubric)
+            return at_ns > known_ns or key.rubric in whole or at_ns >= begins.get(key, at_ns + 1)
 
         return needed
 

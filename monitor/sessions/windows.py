@@ -226,7 +226,7 @@ class SessionWindows:
             fit = len(self._closed) <= self._limits.max_sessions
             if not expired and fit:
                 return
-            if fit and session.identity in self._expecting:  # that turn came in time
+            if fit and self._limits.late_ns and session.identity in self._expecting:  # that turn came in time
                 session.closed_ns = now_ns
                 self._closed[session.key] = self._closed.pop(session.key)
             else:

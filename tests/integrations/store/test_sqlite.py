@@ -505,6 +505,24 @@ async def test_a_purge_does_not_read_the_scores_that_are_kept(store):
         assert connection.execute("SELECT count(*) FROM outbox").fetchone() == (0,)
 
 
+async def test_an_index_that_cannot_be_made_keeps_no_store_from_opening(tmp_path):
+    path = tmp_path / "s.sqlite"
+    Store(path).close()
+    with closing(sqlite3.connect(path)) as connection, connection:  # one of an earlier version
+        connection.execute("DROP INDEX outbox_over")
+        connection.execute(
+            "INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed) "
+            "VALUES ('it', randomblob(16), 'sent', 0, 200, 0, 1, 0, 0)"
+        )
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'outbox'").fetchone()
+    data = path.read_bytes()
+    path.write_bytes(data[: (page - 1) * 8192] + b"\xff" * 8192 + data[page * 8192 :])
+    store = Store(path)
+    await store.append([Chunk(A, b"1")], 1)
+    assert store.chunks(A) == [b"1"]
+    store.close()
+
+
 async def test_nobody_waits_for_a_search_of_verdicts_or_traces(store):
     await store.finish(finished(verdicts=[verdict(n=1)]))
     with store._at_one_time():  # who reads for judging

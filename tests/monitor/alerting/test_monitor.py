@@ -12,6 +12,7 @@ from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.integrations.store.sqlite import Store, StoreUnavailable
 from sidejudge.monitor.alerting.build import declaration, watched
+from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.learning.contract import learn
@@ -202,25 +203,39 @@ async def test_verdicts_that_the_watch_had_not_remembered_are_learnt_at_the_next
     assert again.monitor.view.status().services[0].change == seen
 
 
-async def test_verdicts_of_a_clock_that_was_hours_ahead_count_neither_after_it_is_set_back_nor_after_a_restart(started):
+async def test_verdicts_of_a_clock_that_was_hours_ahead_count_neither_after_it_is_set_back_nor_after_a_restart(
+    started, monkeypatch
+):
     ahead_ns = 8 * HOUR_NS
     app = await started(clock_ns=lambda: time.time_ns() + ahead_ns, **FAILING)
-    await app.post(traces(1, 10))
-    await app.settled(10)
+    await app.post(traces(1, 12))
+    await app.settled(12)
     await until(lambda: app.monitor.view.status().overall is Status.CRITICAL)
     ahead_ns = 0
     await until(lambda: app.monitor.view.status().services[0].estimate is None)
-    await app.post(traces(11, 12))
-    await app.settled(22)
+    await app.post(traces(13, 12))
+    await app.settled(24)
     assert app.monitor.view.status().services[0].estimate.n == 12
     await app.monitor.stop()
+    monkeypatch.setattr(LimitedWindows.__init__, "__defaults__", (12,))  # they take nobody's room either
     again = await started(**FAILING)
     assert [service.estimate.n for service in again.monitor.view.status().services] == [12]
 
 
-@pytest.mark.parametrize("learns", [False, True])
-async def test_a_start_reads_what_its_windows_hold_and_not_all_of_a_day(started, monkeypatch, learns):
-    app = await started(**FAILING, evaluators={"cascade": {"agreement": 0.9}} if learns else {})
+_LIMITED = {"metrics": [{"rubric": "workflow", "metric": "habits_mean", "warning": 0.1}]}
+
+
+@pytest.mark.parametrize(
+    ("more", "reads"),
+    [
+        ({}, 40),
+        ({"evaluators": {"cascade": {"agreement": 0.9}}}, 440),  # thresholds of a cascade are learned from all
+        ({"alerts": FAILING["alerts"] | _LIMITED}, 440),  # few may have the value
+    ],
+)
+async def test_a_start_reads_what_its_windows_hold_and_not_all_of_a_day(started, monkeypatch, more, reads):
+    monkeypatch.setattr(LimitedWindows.__init__, "__defaults__", (100,))
+    app = await started(**FAILING | more)
     await app.post(traces(1, 40))
     await app.settled(40)
     await until(lambda: app.monitor.view.status().overall is Status.CRITICAL)
@@ -239,11 +254,11 @@ async def test_a_start_reads_what_its_windows_hold_and_not_all_of_a_day(started,
             )  # fmt: skip
     read, since = [], Store.verdicts_since
     monkeypatch.setattr(Store, "verdicts_since", lambda *args: (read.append(each) or each for each in since(*args)))
-    again = await started(**FAILING, evaluators={"cascade": {"agreement": 0.9}} if learns else {})
+    again = await started(**FAILING | more)
     after = again.monitor.view.status().services[0]
     assert (after.estimate, after.appraisal.status) == (before.estimate, Status.CRITICAL)
-    assert len(read) == (440 if learns else 40), "thresholds of a cascade are learned from all"
-    assert not len(again.monitor.figures), "nobody has limited them"
+    assert len(read) == reads
+    assert bool(len(again.monitor.figures)) == ("alerts" in more), "where nobody limits them, none are kept"
 
 
 async def _nothing() -> None:

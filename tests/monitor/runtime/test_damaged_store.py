@@ -111,6 +111,18 @@ async def test_a_changed_name_or_number_costs_its_verdict_and_no_start(started, 
     assert record.rows == 1
 
 
+@pytest.mark.parametrize(
+    "damage", ["service = CAST(x'ff' AS TEXT)", "version = CAST(x'ff' AS TEXT)", "closed_ns = 'x'"]
+)
+async def test_a_changed_column_of_a_verdict_costs_it_at_most_and_no_start(started, tmp_path, damage):
+    path = tmp_path / "s.sqlite"
+    await judged(started, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE verdicts SET {damage} WHERE trace_id = (SELECT min(trace_id) FROM verdicts)")
+    app = await started(**ANY, store={"path": str(path)})
+    assert len(app.monitor.windows) >= NUMBER - 1
+
+
 @pytest.mark.parametrize("recovers", [False, True])
 @pytest.mark.parametrize(("written", "damaged"), [(b"since_ns", b"sinbe_ns"), (b'"n": ', b'"n": 9')])
 async def test_a_changed_name_or_number_in_what_alerts_remember_costs_that_text_and_no_start(

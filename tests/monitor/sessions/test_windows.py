@@ -67,6 +67,15 @@ def test_a_session_of_which_a_turn_waits_is_cut_short_where_there_are_too_many()
     assert closings(sessions, 12) == [(key, "pressure", 1, True)]
 
 
+def test_a_full_session_of_which_a_turn_waits_is_forgotten_where_none_may_come_late():
+    sessions = SessionWindows(replace(LIMITS, late_ns=0, max_turns=2))
+    key = sessions.join(CHAT, tid(1), 10, 0)
+    sessions.join(CHAT, tid(2), 10, 1)
+    sessions.expect(CHAT, tid(3))
+    assert closings(sessions, 2) == [(key, "pressure", 1, True)]
+    assert sessions.join(CHAT, tid(3), 10, 3) != key
+
+
 def test_no_session_that_a_restart_finds_is_over_before_what_waited_is_read_again():
     sessions = SessionWindows(LIMITS)
     key = key_of(CHAT, tid(1))
