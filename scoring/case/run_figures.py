@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from sidejudge.scoring.lexical.shown_text import label, label_of
+from sidejudge.scoring.lexical.shown_text import label_of
 from sidejudge.scoring.trace import usage
 from sidejudge.scoring.trace.trace import Trace
 
@@ -69,7 +69,7 @@ def _models(trace: Trace) -> Mapping[str, Usage]:
 
 
 def _add(found: dict[str, Usage], model: str | None, read: int, written: int, usd: float) -> None:
-    name = label(model) if model else NO_MODEL
+    name = label_of(model) if model else NO_MODEL
     if name not in found and len(found) >= MOST_MODELS:
         name = NO_MODEL
     before = found.get(name, (0, 0, 0.0))

@@ -71,13 +71,16 @@ class CodePoints(dict[int, Known], Generic[Known]):
         return found
 
 
-_LONGEST, _SETS = 8192, 1024
-"""Limits: characters of all names of a set that is remembered, and sets in a generation."""
+_LONGEST, _NAME, _SETS = 8192, 32, 1024
+"""Characters of all names of a set that is remembered, at most; of a name, at least; and sets in a generation."""
 
 
 def remembered_by_names(answer: Callable[[tuple[str, ...]], Found]) -> Remembered[tuple[str, ...], Found]:
-    """What a function gives for names in their order, each set counted as a thousand characters or its own."""
-    return Remembered(answer, lambda names: max(sum(map(len, names)), 1024), _SETS * 1024, _LONGEST)
+    """What a function gives for names in their order, each set counted as a thousand characters or its own.
+
+    A name counts at least ``_NAME``: however short, it takes some 80 bytes.
+    """
+    return Remembered(answer, lambda names: max(sum(map(len, names)), _NAME * len(names), 1024), _SETS * 1024, _LONGEST)
 
 
 def by_names(answer: Callable[[tuple[str, ...]], Found]) -> Callable[[tuple[str, ...]], Found]:

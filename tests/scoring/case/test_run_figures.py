@@ -44,6 +44,14 @@ def test_usage_stands_under_the_model_that_was_asked_for_where_none_says_that_it
     assert found.models == {"small": (100, 10, 0.5), "small-2": (0, 0, 0.25)}
 
 
+def test_models_whose_long_names_differ_at_the_end_are_several() -> None:
+    profile = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/"
+    calls = [span(number, 1, model=f"{profile}{number}", cost_usd=float(number)) for number in (2, 3)]
+    found = figures_of(span(1, None), *calls)
+    assert found is not None
+    assert sorted(usd for _, _, usd in found.models.values()) == [2.0, 3.0]
+
+
 def test_what_is_not_reported_is_absent_and_not_zero() -> None:
     found = figures_of(span(1, None), span(2, 1))
     assert found is not None

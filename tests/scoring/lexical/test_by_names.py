@@ -26,9 +26,10 @@ def test_the_same_names_are_worked_out_once_and_another_order_is_another_questio
 def test_too_long_names_are_answered_and_not_remembered() -> None:
     counted = Counted()
     answer = by_names(counted)
-    many, long = tuple(map(str, range(3000))), ("x" * 8193,)
-    assert [answer(many), answer(many), answer(long), answer(long)] == ["/".join(many)] * 2 + [long[0]] * 2
-    assert counted.times == 4
+    many, long, short = tuple(map(str, range(3000))), ("x" * 8193,), tuple(map(chr, range(0x4E00, 0x4E00 + 257)))
+    for names in (many, long, short):  # short ones by their number: each takes the room of many characters
+        assert [answer(names), answer(names)] == ["/".join(names)] * 2
+    assert counted.times == 6
 
 
 def test_ever_new_names_drive_out_what_is_not_in_use_and_no_more_is_held() -> None:
