@@ -96,7 +96,8 @@ class InlineJudge:
         try:
             (verdict,) = await self._judge.reach(given)
         except (JudgeOutError, EmbeddingError):
-            _WAITED.add(self._fingerprint)
+            if self._waits:
+                _WAITED.add(self._fingerprint)
             raise
         _WAITED.discard(self._fingerprint)
         return verdict

@@ -15,6 +15,7 @@ from msgspec import structs
 
 import sidejudge
 from sidejudge import Case, Span, Trace, Verdict, Verdicts, configured, load_config, score
+from sidejudge.monitor.offline.experiment.guard import guard
 from sidejudge.monitor.offline.experiment.score_cases import read_row
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.span import SpanKind
@@ -183,6 +184,7 @@ def test_a_judge_that_was_waited_for_in_vain_is_not_waited_for_by_the_next_call(
     with Provider(too_many("120")) as provider:
         judge = {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "sk"}
         path.write_text(yaml.safe_dump({"evaluators": {"judge": {**judge, "max_wait": "8s"}}}))
+        assert guard("answer", config=path)(lambda _: "Here.")("Where is it?") == "Here.", "it has not waited"
         took = []
         for _ in range(3):
             began = time.monotonic()
