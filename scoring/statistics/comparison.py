@@ -142,7 +142,7 @@ def difference(
     if not pass_rates and len({(row.after, row.value) for row in used}) == 2:
         return Unavailable("the values of each side are all equal, so nothing shows how much they vary")
     prior = 0.25 if pass_rates else _variance(used)
-    spread = _robust(used, cells, shares) + _added(cells, shares, prior, _heaviest(used, error))
+    spread = _robust(used, cells, shares) + _added(cells, shares, prior, _heaviest(used, clusters, error))
     aim = matters or (_MATTERS if pass_rates else _OF_DEVIATION * math.sqrt(prior))
     half = anytime_half_width(spread, error=error, aim=aim)
     means = {side: math.fsum(shares[h] * cells[h, side].mean for h in shared) for side in (False, True)}
@@ -215,18 +215,19 @@ def _robust(rows: Sequence[Compared], cells: Mapping[tuple[str, bool], _Cell], s
     return math.fsum(math.fsum(parts) ** 2 for parts in moved.values()) * len(moved) / (len(moved) - 1)
 
 
-def _heaviest(rows: Sequence[Compared], error: float) -> Mapping[bool, float]:
+def _heaviest(rows: Sequence[Compared], draws: Mapping[bool, int], error: float) -> Mapping[bool, float]:
     """The largest weight that a verdict of each side may have.
 
     Where failures are kept more often than the rest, a small side may lack the few heavy verdicts that stand for most
-    of it. Heavier ones of the other side count, unless chance does not explain that this side has none.
+    of it. Heavier ones of the other side count, unless chance does not explain that so many draws, which are clusters,
+    hold none.
     """
     weights = {side: [row.weight for row in rows if row.after is side] for side in (False, True)}
     heaviest: dict[bool, float] = {}
     for side, own in weights.items():
         others = weights[not side]
         lighter = sum(weight <= max(own) for weight in others) / len(others)
-        heaviest[side] = max(own + others) if lighter ** len(own) > error * _DESIGN else max(own)
+        heaviest[side] = max(own + others) if lighter ** draws[side] > error * _DESIGN else max(own)
     return heaviest
 
 

@@ -63,6 +63,17 @@ def test_a_small_side_is_not_worse_because_no_pass_was_drawn_where_failures_are_
     assert found.is_worse()
 
 
+def test_sessions_of_many_turns_are_no_more_draws_than_there_are_sessions():
+    sessions = [*[(False, 0.0, 1.0)] * 100, *[(False, 1.0, 100.0)] * 9, *[(True, 0.0, 1.0)] * 10]
+    turns = [
+        Compared(after, value, weight, cluster=str(session))
+        for session, (after, value, weight) in enumerate(sessions) for _ in range(30)
+    ]  # fmt: skip
+    found = difference(turns)
+    assert isinstance(found, Difference)
+    assert not found.is_worse()
+
+
 @pytest.mark.parametrize(("ratio", "size"), [(0.99, 1), (0.9, 1), (0.9, 5)])
 def test_an_interval_that_is_looked_at_all_the_time_is_hardly_ever_wrong_where_one_of_a_fixed_look_often_is(
     ratio, size
