@@ -241,3 +241,37 @@ class LastReceived:
             return SilenceCause.UNKNOWN
         listened = since_ns >= self._started_ns or now_ns - self._started_ns >= _LISTENED_NS
         return SilenceCause.NO_SPANS if listened else SilenceCause.UNKNOWN
+
+
+_LATE_NS: Final = MINUTE_NS
+"""Within a minute a judge answers; what it is asked about then is like any other verdict that is not there yet."""
+
+
+class Awaited:
+    """Traces that have waited for a judge or embeddings for a minute or more, by what their verdicts will count for.
+
+    Those that words decide are there meanwhile, and are not like the rest.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[Key, dict[bytes, tuple[int, float]]] = {}
+        self._keys: dict[bytes, tuple[Key, ...]] = {}
+
+    def waits(self, trace_id: bytes, keys: Iterable[Key], weight: float, now_ns: int) -> None:
+        """A trace that stands for ``weight`` traces waits."""
+        if trace_id not in self._keys:
+            self._keys[trace_id] = tuple(keys)
+            for key in self._keys[trace_id]:
+                self._since.setdefault(key, {})[trace_id] = now_ns, weight
+
+    def committed(self, result: TraceResult) -> None:
+        """A trace has ended, with an answer or without."""
+        for key in self._keys.pop(result.trace_id, ()):
+            del self._since[key][result.trace_id]
+            if not self._since[key]:
+                del self._since[key]
+
+    def weight(self, key: Key, now_ns: int) -> float:
+        """How many traces stand for all that wait under a key."""
+        waiting = self._since.get(key, {}).values()
+        return sum(weight for since_ns, weight in waiting if now_ns - since_ns >= _LATE_NS)

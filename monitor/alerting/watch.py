@@ -58,6 +58,9 @@ PASSING_NS = 10 * MINUTE_NS
 this, and the figures of that moment show it.
 """
 _STATE, _SLICES, _ALERT, _JUDGES = "state/", "slices/", "alert/", "judges"
+_WAITS: Final = "; traces that wait for an answer may decide otherwise"
+_MOST_OPEN: Final = 0.5
+"""The share of traces that wait beyond which nothing is healthy."""
 _BREACHED_LAST: Final = (False, None, True)
 _FIGURES: Final = (
     "estimate", "incomplete", "judge_failed", "forced", "composite_mean", "metric_means", "missing", "cascade",
@@ -126,6 +129,8 @@ class Watch:
         self._windows, self._known_until = windows, known_until
         self.why_silent: Callable[[str, int], SilenceCause] = lambda _service, _since_ns: SilenceCause.UNKNOWN
         """Why a service has had no verdict since a time, in ns."""
+        self.awaited: Callable[[Key, int], float] = lambda _key, _now_ns: 0.0
+        """How many traces stand for those of a key that wait for an answer at a time, in ns."""
         self._by_id = {condition.id: condition for condition in self.conditions}
         self._tracked: dict[Key, Tracked] = {}
         self._unheard: dict[tuple[str, Labels], int] = {}  # and when each was muted last
@@ -452,6 +457,8 @@ class Watch:
         rule, window_ns = self.declared.rule, self.declared.window_ns
         self._windows.usual[key] = tracked.arrivals.least(now_ns - window_ns, now_ns)
         plain = self._of_the_moment(key, now_ns)
+        if self._open_share(key, plain, now_ns):
+            return
         raised = self._of_the_moment(key, now_ns, rule.recovery_margin)
         better = raised.appraisal.status
         adaptive = self.declared.policy.mode == "adaptive"
@@ -461,6 +468,19 @@ class Watch:
             point = replace(self.declared.policy_of(key.rubric).raised(rule.recovery_margin), mode="point")
             better = min(better, appraise(raised.estimate, point).status, key=WORST_FIRST.index)
         tracked.held = step(tracked.held, _look_at(plain, better), now_ns, rule)
+
+    def _open_share(self, key: Key, found: ServiceStatus, now_ns: int) -> float:
+        """The share of the traces that wait for an answer, in [0, 1]; 0 where none of the status depends on them.
+
+        Those that need no answer are unlike them: where one judges by words first, what words decide passes or fails.
+        """
+        known, waiting = found.estimate, self.awaited(key, now_ns)
+        if not waiting or known is None or found.silence is not None or self.declared.policy.mode == "point":
+            return 0.0
+        passed, weight, limits = known.pass_ratio * known.weight_sum, known.weight_sum + waiting, found.thresholds
+        lowest, highest = round(passed / weight, 9), round((passed + waiting) / weight, 9)
+        decide = any(lowest < limit <= highest for limit in (limits.warning, limits.critical))
+        return waiting / weight if decide else 0.0
 
     def _in_force(self, key: Key, now_ns: int) -> ServiceStatus:
         moment, tracked = self._of_the_moment(key, now_ns), self._tracked.get(key)
@@ -482,11 +502,13 @@ class Watch:
         if held is None:
             so_far = f"decided within {Duration(self.declared.look_ns)}; so far {moment.appraisal.reason}"
             return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, so_far))
-        # A status of the last look that the figures of this moment rule out is not shown beside them.
-        if (instead := contradicted(held.status, _look_at(moment, moment.appraisal.status))) is not None:
+        open_share = self._open_share(key, moment, now_ns)
+        if (instead := _instead(held.status, moment, open_share)) is not None:
             found = replace(current, appraisal=_stated(replace(held, status=instead), moment, self.declared))
         else:
             found = replace(current, appraisal=_stated(held, moment, self.declared), since_ns=held.since_ns)
+        if open_share:
+            found = replace(found, appraisal=replace(found.appraisal, reason=found.appraisal.reason + _WAITS))
         return self._shown(key, found, now_ns)
 
     def _shown(self, key: Key, found: ServiceStatus, now_ns: int) -> ServiceStatus:
@@ -567,6 +589,15 @@ def _look_at(moment: ServiceStatus, with_margin: Status) -> Look:
         undecided=moment.appraisal.undecided, ruled_out=ruled_out(known, moment.thresholds),
         is_below=lies_below(known, moment.thresholds.warning),
     )  # fmt: skip
+
+
+def _instead(held: Status, moment: ServiceStatus, open_share: float) -> Status | None:
+    """What is shown in place of the status in force, which the figures of this moment rule out or leave open."""
+    if open_share and held in ALARMS:
+        return None
+    if open_share > _MOST_OPEN and held is Status.HEALTHY:
+        return Status.INSUFFICIENT_DATA
+    return contradicted(held, _look_at(moment, moment.appraisal.status))
 
 
 def _last(after: Alert | None, before: Alert | None, finding: AlertFinding | None) -> Alert:

@@ -103,7 +103,7 @@ class Evaluation:
         self._climbs = climbs(case, rubrics, choice)
         self._first: frozenset[Question] | None = None
         self._work = work = _Work(max_cpu_s)
-        self._rubrics = rubrics
+        self.rubrics = rubrics
         self._at_once = at_once
         self._memo = memo
         self._known: dict[Question, Reply] = {}
@@ -161,7 +161,7 @@ class Evaluation:
     def undecided(self) -> tuple[str, ...]:
         """Ids of the rubrics that wait for answers."""
         waiting = {rubric for rubric, _ in self._evaluation.running}
-        return tuple(rubric.id for rubric in self._rubrics if rubric.id in waiting)
+        return tuple(rubric.id for rubric in self.rubrics if rubric.id in waiting)
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ class Evaluation:
         if self.dropped:
             return False
         more = False
-        for rubric in self._rubrics:
+        for rubric in self.rubrics:
             climb = self._climbs.get(rubric.id)
             if climb is None or climb.over:
                 continue
@@ -317,7 +317,7 @@ class Evaluation:
                 created_at=created_at,
                 selection=selection,
             )
-            for rubric in self._rubrics
+            for rubric in self.rubrics
             if rubric.id not in dropped
         ]
         return tuple([self._with_escalation(verdict) for verdict in reached])

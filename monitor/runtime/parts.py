@@ -27,8 +27,9 @@ from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.notify.build import Notifications
 from sidejudge.monitor.alerting.notify.daily_report import alone
+from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.alerting.schedule import EvaluationSchedule
-from sidejudge.monitor.alerting.verdicts import LastReceived, VerdictObserver
+from sidejudge.monitor.alerting.verdicts import Awaited, LastReceived, VerdictObserver
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.judge_choice import judge_choice, judges_named
@@ -221,6 +222,8 @@ class MonitorParts(ABC):
     def _listening(self, clock_ns: Callable[[], int]) -> Callable[[str, EndReason, int], None]:
         """Who receives the ends of traces: the counters, and the watch, which asks why a service is silent."""
         received, exporter = LastReceived(clock_ns), self.exporter
+        self.awaited = Awaited()
+        self.watch.awaited = self.awaited.weight
         self.received = received
         self.watch.why_silent = received.cause
 
@@ -381,6 +384,7 @@ class MonitorParts(ABC):
             keeps_contents=self.contents.terms.wants if self.contents is not None else lambda _: False,
             listeners=[
                 self.verdicts.committed,
+                self.awaited.committed,
                 VerdictMetrics(self.exporter).committed,
                 self.baselines.committed,
                 TraceLog().committed,
@@ -393,6 +397,10 @@ class MonitorParts(ABC):
             self.received.waits(job.service)
         if self.sessions is not None and job.turn is not None:
             self.sessions.expect(job.turn.identity, job.trace_id)
+        if job.evaluation is not None:
+            case, probability = job.evaluation.case, job.decision.probability if job.decision is not None else None
+            keys = [Key.of(case.service, case.environment, each.id) for each in job.evaluation.rubrics]
+            self.awaited.waits(job.trace_id, keys, 1 / (probability or 1.0), self.clock_ns())
 
     def _wake(self) -> None:
         self.judging.wake()

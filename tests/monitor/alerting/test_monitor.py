@@ -18,12 +18,12 @@ from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.learning.contract import learn
 from sidejudge.scoring.learning.observed_run import observe_run
 from sidejudge.scoring.status.status import Status, Thresholds
-from sidejudge.scoring.trace.time_units import HOUR_NS
+from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 from sidejudge.scoring.trace.trace import Trace
 from tests.fakes.judge import judges
-from tests.fakes.openai import Provider
+from tests.fakes.openai import Provider, page
 from tests.needs import LITELLM
-from tests.otlp_requests import LOW, S, request, span, trace
+from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 from tests.waiting import answered, until
 
 FAILING = {
@@ -36,10 +36,10 @@ FAILING = {
 }  # fmt: skip
 
 
-def traces(first: int, count: int) -> bytes:
+def traces(first: int, count: int, chance: bytes = LOW) -> bytes:
     ran = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "orchestrator", "output.value": "Done."}
     numbers = range(first, first + count)
-    return request([S(trace_id=trace(n, LOW), span_id=span(1), service="shop", attributes=ran) for n in numbers])
+    return request([S(trace_id=trace(n, chance), span_id=span(1), service="shop", attributes=ran) for n in numbers])
 
 
 async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started):
@@ -126,6 +126,27 @@ async def test_verdicts_by_a_judge_are_not_mixed_with_those_by_the_one_before(st
         await counted(again, 3, 8)
         await again.monitor.stop()
         await counted(await started(**settings("default")), 0, 8)
+
+
+@LITELLM.mark
+async def test_statuses_know_of_traces_that_wait_for_a_judge(started):
+    with Provider(page(503)) as provider:
+        model = {"model": "openai/small", "api_base": provider.url, "api_key": "k", "structured": "always"}
+        app = await started(
+            evaluators={"judge": model},
+            rubrics={"kindness": {"metrics": [{"id": "kind", "ask": "Is {{output}} kind?"}]}},
+            routes=[{"rubrics": ["kindness"]}], sampling={"rate": 0.5},
+        )  # fmt: skip
+        await app.post(traces(1, 4, HIGH))
+        await until(lambda: app.monitor.pipeline.judge_queue.waiting == 4)
+        (key,) = app.monitor.awaited._since
+        assert (key.service, key.rubric) == ("shop", "kindness")
+        now_ns = app.monitor.clock_ns()
+        assert app.monitor.watch.awaited(key, now_ns) == 0, "a judge takes some time"
+        assert app.monitor.watch.awaited(key, now_ns + MINUTE_NS) == 8
+        provider.standing = judges(lambda _, field: True if field == "answer" else None)
+        await app.settled(4)
+        assert app.monitor.watch.awaited(key, now_ns + MINUTE_NS) == 0
 
 
 def runs(first: int, count: int, *tools: str) -> bytes:

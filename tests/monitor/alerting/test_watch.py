@@ -97,6 +97,54 @@ def test_a_service_that_degrades_is_told_in_order_and_recovers():
     assert ended.index("pass_rate_critical") < ended.index("pass_rate_warning")
 
 
+@pytest.mark.parametrize("mode", ["bound", "adaptive"])
+def test_what_words_decide_alone_ends_no_alarm_while_the_rest_waits_for_a_judge(mode):
+    played, waiting = Played(replace(QUICK, policy=Policy(mode=mode))), 0.0
+    assert played.minutes(90, ratio=0.5)[-1] is Status.CRITICAL
+    played.watch.awaited = lambda key, now_ns: waiting
+    for _ in range(180):
+        waiting += 2 * 20.0
+        assert played.minutes(1, ratio=1.0, per_minute=2) == [Status.CRITICAL]
+    (shown,) = played.watch.service_statuses(played.now_ns)
+    assert shown.estimate.pass_ratio == 1.0
+    assert shown.appraisal.reason.endswith("; traces that wait for an answer may decide otherwise")
+    assert ("pass_rate_critical", "resolved", False) not in played.reported
+    waiting = 0.0
+    assert played.minutes(60, ratio=1.0)[-1] is Status.HEALTHY
+
+
+@pytest.mark.parametrize("mode", ["bound", "adaptive"])
+def test_what_words_refute_alone_raises_no_alarm_while_the_rest_waits_for_a_judge(mode):
+    played, waiting = Played(replace(QUICK, policy=Policy(mode=mode))), 0.0
+    assert played.minutes(120, ratio=0.97)[-1] is Status.HEALTHY
+    played.watch.awaited = lambda key, now_ns: waiting
+    for _ in range(120):
+        waiting += 19 * 20.0
+        assert set(played.minutes(1, ratio=0.0, per_minute=1)) <= {Status.HEALTHY, Status.INSUFFICIENT_DATA}
+    assert played.status is Status.INSUFFICIENT_DATA
+    assert not [each for each in played.reported if each[0] in ("pass_rate_warning", "pass_rate_critical")]
+
+
+def test_nothing_is_healthy_while_most_traces_wait_and_it_is_at_once_when_they_pass():
+    played, waiting = Played(replace(QUICK, policy=Policy(mode="adaptive"))), 0.0
+    assert played.minutes(120, ratio=0.97)[-1] is Status.HEALTHY
+    played.watch.awaited = lambda key, now_ns: waiting
+    waiting = 0.2 * 240 * 20.0
+    assert played.minutes(1, ratio=1.0)[-1] is Status.HEALTHY
+    waiting = 1.1 * 240 * 20.0
+    assert played.minutes(1, ratio=1.0)[-1] is Status.INSUFFICIENT_DATA
+    waiting = 0.0
+    assert played.minutes(1, ratio=1.0)[-1] is Status.HEALTHY
+
+
+@pytest.mark.parametrize("mode", ["bound", "adaptive"])
+def test_an_alarm_that_no_answer_could_avert_waits_for_none(mode):
+    played = Played(replace(QUICK, policy=Policy(mode=mode)))
+    played.minutes(120, ratio=0.97, per_minute=20)
+    played.watch.awaited = lambda key, now_ns: 200 * 20.0
+    assert played.minutes(60, ratio=0.2, per_minute=20)[-1] is Status.CRITICAL
+
+
 def test_adaptive_calls_nothing_healthy_while_both_bounds_of_the_window_say_otherwise():
     played = Played(replace(QUICK, policy=Policy(mode="adaptive")))
     assert played.minutes(90, per_minute=20)[-1] is Status.HEALTHY

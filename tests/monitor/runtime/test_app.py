@@ -399,7 +399,7 @@ async def test_when_judging_ends_by_a_bug_it_is_logged_the_probe_says_so_and_the
     assert "a bug of ours" in caplog.text
     await app.monitor.stop()
     with pytest.raises(StoreUnavailable, match="closed"):
-        app.monitor.store.verdicts()
+        app.monitor.store.chunks(bytes(16))
 
 
 async def test_a_rubric_that_late_spans_take_away_leaves_its_window(started):
