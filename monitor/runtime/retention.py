@@ -119,8 +119,7 @@ class Retention:
             judge = self.config.evaluators.judge
             kept = judge.keep_calls_bytes if judge is not None and judge.keep_calls_bytes is not None else 0
             await self.store.judge_calls.purge(now_ns - judge.keep_calls.ns if judge is not None else now_ns, kept)
-            sessions = self.config.sessions
-            grown_ns = now_ns - (sessions.late.ns if sessions is not None else 0)
+            grown_ns = self.sessions.grown_ns(now_ns) if self.sessions is not None else now_ns
             await self.store.purge_turns(grown_ns, now_ns - self.config.store.retention.ns)
         except StoreError as error:
             log.warning("could not purge the store", extra={"cause": str(error)})

@@ -100,6 +100,7 @@ class SessionWindows:
         self._latest: dict[SessionIdentity, _Session] = {}
         self._open: dict[bytes, _Session] = {}  # in order of their last turn
         self._closed: dict[bytes, _Session] = {}  # in order of closing
+        self._awaiting: dict[bytes, _Session] = {}  # closed more than ``late`` ago, and a turn that came before waits
         self._full: list[_Session] = []
         self._expected: dict[bytes, SessionIdentity] = {}  # by the trace that will be a turn
         self._expecting: Counter[SessionIdentity] = Counter()
@@ -136,6 +137,8 @@ class SessionWindows:
             self._expecting[identity] -= 1
             if not self._expecting[identity]:
                 del self._expecting[identity]
+                if (session := self._latest.get(identity)) is not None and session.key in self._awaiting:
+                    self._drop(session)
 
     def join(
         self, identity: SessionIdentity, trace_id: bytes, size: int, now_ns: int, *, former: bytes | None = None
@@ -153,12 +156,12 @@ class SessionWindows:
             session = self._latest[identity] = _Session(key_of(identity, trace_id), identity, now_ns)
         elif self._is_full(session) and trace_id not in session.turns:
             # The conversation goes on: what is left of it must not be taken for a new one.
-            if self._closed.pop(session.key, None) is not None:
+            if self._taken_out(session):
                 session.closed_ns = now_ns
                 self._closed[session.key] = session
             return None
         self._bytes -= session.size if self._open.pop(session.key, None) is not None else 0
-        self._closed.pop(session.key, None)
+        self._taken_out(session)
         session.size += size - session.turns.get(trace_id, 0)
         session.turns[trace_id] = size
         session.last_ns = max(session.last_ns, now_ns)
@@ -179,7 +182,7 @@ class SessionWindows:
     def due(self, now_ns: int) -> list[Closing]:
         """Close what is full or over, then the oldest while there are too many; forget what may not grow any more."""
         if now_ns < self._looked_ns:  # the clock was set back: what it had dated ahead is of now
-            for session in (*self._open.values(), *self._closed.values()):
+            for session in (*self._open.values(), *self._closed.values(), *self._awaiting.values()):
                 session.last_ns, session.closed_ns = min(session.last_ns, now_ns), min(session.closed_ns, now_ns)
         self._looked_ns = now_ns
         closings = [self._close(session, "pressure", now_ns) for session in self._full if session.key in self._open]
@@ -222,23 +225,31 @@ class SessionWindows:
     def _forget(self, now_ns: int) -> None:
         while self._closed:
             session = next(iter(self._closed.values()))
-            expired = session.closed_ns + self._limits.late_ns <= now_ns
             fit = len(self._closed) <= self._limits.max_sessions
-            if not expired and fit:
+            if session.closed_ns + self._limits.late_ns > now_ns and fit:
                 return
-            if fit and self._limits.late_ns and session.identity in self._expecting:  # that turn came in time
-                session.closed_ns = now_ns
-                self._closed[session.key] = self._closed.pop(session.key)
+            latest = self._latest.get(session.identity) is session
+            if fit and latest and session.identity in self._expecting:  # that turn came in time
+                self._awaiting[session.key] = self._closed.pop(session.key)
             else:
                 self._drop(session)
+
+    def grown_ns(self, now_ns: int) -> int:
+        """What was judged before this, in ns, takes no more turns: those that it has are not needed."""
+        return min([now_ns - self._limits.late_ns, *(session.closed_ns for session in self._awaiting.values())])
 
     def forget(self, closed_before_ns: int) -> None:
         """Forget sessions that were judged before this: what comes for them begins others."""
         while self._closed and (session := next(iter(self._closed.values()))).closed_ns < closed_before_ns:
             self._drop(session)
+        for session in [each for each in self._awaiting.values() if each.closed_ns < closed_before_ns]:
+            self._drop(session)
+
+    def _taken_out(self, session: _Session) -> bool:
+        return self._closed.pop(session.key, self._awaiting.pop(session.key, None)) is not None
 
     def _drop(self, session: _Session) -> None:
-        del self._closed[session.key]
+        self._taken_out(session)
         if self._latest.get(session.identity) is session:
             del self._latest[session.identity]
 

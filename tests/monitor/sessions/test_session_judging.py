@@ -267,6 +267,22 @@ async def test_turns_are_let_go_once_their_session_may_not_grow(bench):
     assert len(b.sessions()) == 1
 
 
+async def test_turns_are_kept_as_long_as_a_later_one_waits_for_its_verdict(bench):
+    b = bench()
+    await b.take(turn(1))
+    await b.after(16)
+    b.monitor.sessions.expect(SessionIdentity("shop", None, "chat"), trace(2))
+    await b.after(16)
+    await b.monitor.retention.purge()
+    await b.take(turn(2))
+    await b.after(16)
+    (verdict,) = b.sessions()
+    assert b.story(verdict)["turns"] == 2
+    await b.after(16)
+    await b.monitor.retention.purge()
+    assert b.monitor.store.recover_turns() == []
+
+
 def test_a_rubric_judges_sessions_or_traces_and_never_both(configured):
     with pytest.raises(ConfigError, match="answer judges traces already"):
         configured(**{**CONFIG, "sessions": {"routes": [{"rubrics": ["answer"]}]}})

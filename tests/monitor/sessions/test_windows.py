@@ -57,6 +57,13 @@ def test_a_session_is_not_over_while_a_turn_of_it_waits_for_its_verdict():
     sessions.expect(CHAT, tid(3))
     assert closings(sessions, 80) == [], "that one came in time"
     assert sessions.join(CHAT, tid(3), 10, 90) == key
+    sessions.ended(tid(3))
+    sessions.due(100)
+    sessions.expect(CHAT, tid(4))
+    sessions.due(130)
+    assert sessions.grown_ns(130) == 100, "its turns are needed"
+    sessions.ended(tid(4))  # it was none in the end
+    assert (sessions.grown_ns(130), sessions.join(CHAT, tid(5), 10, 130) == key) == (110, False)
 
 
 def test_a_session_of_which_a_turn_waits_is_cut_short_where_there_are_too_many():
