@@ -56,7 +56,8 @@ _PROVIDED = "server_tool_call"
 """The GenAI conventions' part for a tool that the model's provider runs; the key of its details too."""
 PROVIDED_ITEMS = ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call")
 """Such calls as OpenAI's responses have them, beside the messages. An image that was generated may be the answer."""
-_ITEMS = ("function_call", "function_call_output", *PROVIDED_ITEMS)
+_MADE = ("function_call", "custom_tool_call")
+_ITEMS = (*_MADE, "function_call_output", "custom_tool_call_output", *PROVIDED_ITEMS)
 _LISTING = "mcp_list_tools"
 """What a server offers, which is sent as if it were a call."""
 
@@ -336,7 +337,7 @@ def _responses_item(item: dict[str, Json], found: list[Message]) -> None:
         _message({"content": [part]}, "assistant", found)
         return
     call_id = unwrap.as_text(item.get("call_id")) or unwrap.as_text(item.get("id"))
-    if item["type"] == "function_call":
+    if item["type"] in _MADE:
         found.append(Message(role="assistant", tool_calls=calls([item | {"id": call_id}])))
         return
     failed = item.get("is_error") is True

@@ -1833,3 +1833,22 @@ def test_what_a_search_found_is_unknown_where_openai_states_only_that_it_is_comp
     assert case.model_output == "Pike."
     unknown = isinstance(sources(case), Unavailable)
     assert unknown is (call.result is None), "the judge does not take an unknown result for none"
+
+
+@pytest.mark.parametrize("kind", ["function_call", "custom_tool_call"])
+def test_a_tool_of_openai_s_responses_that_takes_a_text_is_a_tool_as_one_that_takes_arguments(kind: str) -> None:
+    call = {"type": kind, "id": "c", "call_id": "k", "name": "query", "input": "SELECT 1", "status": "completed"}
+    asked = [{"role": "user", "content": "Which fish?"}]
+    came = {"type": f"{kind}_output", "call_id": "k", "output": "pike"}
+    scope, steps = "openinference.instrumentation.openai", [(asked, call), ([*asked, call, came], PIKE)]
+    spans = [
+        _raw("Response", scope, number=number, attributes={
+            "openinference.span.kind": "LLM", "input.value": json.dumps({"input": given}),
+            "output.value": json.dumps({"object": "response", "output": [answer]}),
+        })
+        for number, (given, answer) in enumerate(steps, 1)
+    ]  # fmt: skip
+    case = extract(Trace.of("1" * 32, [normalise(raw) for raw in spans], "batch"))
+    assert [(each.name, each.arguments, each.result) for each in case.tools_used or ()] == [
+        ("query", "SELECT 1", "pike"),
+    ]  # fmt: skip
