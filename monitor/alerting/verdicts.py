@@ -244,16 +244,21 @@ class LastReceived:
 
 
 _LATE_NS: Final = MINUTE_NS
-"""Within a minute a judge answers; what it is asked about then is like any other verdict that is not there yet."""
+"""How long a trace has waited that counts: shorter than that a judge may take."""
 
 
 class Awaited:
-    """Traces that have waited for a judge or embeddings for a minute or more, by what their verdicts will count for.
+    """Traces that wait because of an outage of a judge or of embeddings, by what their verdicts will count for.
 
-    Those that words decide are there meanwhile, and are not like the rest.
+    Those that words decide are there meanwhile, and are not like the rest. A judge that is merely behind is asked about
+    all in turn.
+
+    Args:
+        out: Whether a judge or embeddings are out of reach now.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, out: Callable[[], bool]) -> None:
+        self._out, self._out_ns = out, -1
         self._since: dict[Key, dict[bytes, tuple[int, float]]] = {}
         self._keys: dict[bytes, tuple[Key, ...]] = {}
 
@@ -273,5 +278,6 @@ class Awaited:
 
     def weight(self, key: Key, now_ns: int) -> float:
         """How many traces stand for all that wait under a key."""
-        waiting = self._since.get(key, {}).values()
-        return sum(weight for since_ns, weight in waiting if now_ns - since_ns >= _LATE_NS)
+        self._out_ns = now_ns if self._out() else min(self._out_ns, now_ns)
+        until_ns = min(self._out_ns, now_ns - _LATE_NS)
+        return sum(weight for since_ns, weight in self._since.get(key, {}).values() if since_ns <= until_ns)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from sidejudge.monitor.config.units import Duration
 from sidejudge.scoring.alerts.condition import (
@@ -70,6 +70,13 @@ _FIGURES: Final = (
 WATCHED_BY_DEFAULT: Final[Mapping[str, WatchedWindow]] = {
     name: WatchedWindow.of(rubric) for name, rubric in RUBRICS.items()
 }
+
+
+class _Undecided(NamedTuple):
+    """The share of the traces that wait for an answer, in (0, 1), and the status if all of them pass."""
+
+    share: float
+    mildest: Status
 
 
 class KeyWindows(Protocol):
@@ -457,8 +464,6 @@ class Watch:
         rule, window_ns = self.declared.rule, self.declared.window_ns
         self._windows.usual[key] = tracked.arrivals.least(now_ns - window_ns, now_ns)
         plain = self._of_the_moment(key, now_ns)
-        if self._open_share(key, plain, now_ns):
-            return
         raised = self._of_the_moment(key, now_ns, rule.recovery_margin)
         better = raised.appraisal.status
         adaptive = self.declared.policy.mode == "adaptive"
@@ -467,20 +472,28 @@ class Watch:
             # upper bound would rise where the window empties.
             point = replace(self.declared.policy_of(key.rubric).raised(rule.recovery_margin), mode="point")
             better = min(better, appraise(raised.estimate, point).status, key=WORST_FIRST.index)
-        tracked.held = step(tracked.held, _look_at(plain, better), now_ns, rule)
+        look, undecided = _look_at(plain, better), self._undecided(key, plain, now_ns)
+        if undecided is not None:
+            if undecided.mildest not in ALARMS or look.status not in ALARMS:
+                return
+            mildest = max(undecided.mildest, look.status, key=WORST_FIRST.index)
+            look = replace(look, status=mildest, with_margin=Status.CRITICAL, ruled_out=None)
+        tracked.held = step(tracked.held, look, now_ns, rule)
 
-    def _open_share(self, key: Key, found: ServiceStatus, now_ns: int) -> float:
-        """The share of the traces that wait for an answer, in [0, 1]; 0 where none of the status depends on them.
+    def _undecided(self, key: Key, found: ServiceStatus, now_ns: int) -> _Undecided | None:
+        """What traces that wait for an answer leave open; None where no threshold lies between their best and worst.
 
         Those that need no answer are unlike them: where one judges by words first, what words decide passes or fails.
         """
         known, waiting = found.estimate, self.awaited(key, now_ns)
         if not waiting or known is None or found.silence is not None or self.declared.policy.mode == "point":
-            return 0.0
+            return None
         passed, weight, limits = known.pass_ratio * known.weight_sum, known.weight_sum + waiting, found.thresholds
         lowest, highest = round(passed / weight, 9), round((passed + waiting) / weight, 9)
-        decide = any(lowest < limit <= highest for limit in (limits.warning, limits.critical))
-        return waiting / weight if decide else 0.0
+        if not any(lowest < limit <= highest for limit in (limits.warning, limits.critical)):
+            return None
+        mildest = Status.HEALTHY if highest >= limits.warning else Status.WARNING
+        return _Undecided(waiting / weight, mildest)
 
     def _in_force(self, key: Key, now_ns: int) -> ServiceStatus:
         moment, tracked = self._of_the_moment(key, now_ns), self._tracked.get(key)
@@ -502,12 +515,12 @@ class Watch:
         if held is None:
             so_far = f"decided within {Duration(self.declared.look_ns)}; so far {moment.appraisal.reason}"
             return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, so_far))
-        open_share = self._open_share(key, moment, now_ns)
-        if (instead := _instead(held.status, moment, open_share)) is not None:
+        undecided = self._undecided(key, moment, now_ns)
+        if (instead := _instead(held.status, moment, undecided)) is not None:
             found = replace(current, appraisal=_stated(replace(held, status=instead), moment, self.declared))
         else:
             found = replace(current, appraisal=_stated(held, moment, self.declared), since_ns=held.since_ns)
-        if open_share:
+        if undecided is not None:
             found = replace(found, appraisal=replace(found.appraisal, reason=found.appraisal.reason + _WAITS))
         return self._shown(key, found, now_ns)
 
@@ -591,11 +604,11 @@ def _look_at(moment: ServiceStatus, with_margin: Status) -> Look:
     )  # fmt: skip
 
 
-def _instead(held: Status, moment: ServiceStatus, open_share: float) -> Status | None:
+def _instead(held: Status, moment: ServiceStatus, undecided: _Undecided | None) -> Status | None:
     """What is shown in place of the status in force, which the figures of this moment rule out or leave open."""
-    if open_share and held in ALARMS:
+    if undecided is not None and held in ALARMS:
         return None
-    if open_share > _MOST_OPEN and held is Status.HEALTHY:
+    if undecided is not None and undecided.share > _MOST_OPEN and held is Status.HEALTHY:
         return Status.INSUFFICIENT_DATA
     return contradicted(held, _look_at(moment, moment.appraisal.status))
 

@@ -164,6 +164,11 @@ class JudgeQueue:
         """Traces that wait until the judge, or embeddings, can be asked."""
         return len(self.deferred) + len(self.without_vectors) + len(self._given_up)
 
+    @property
+    def out(self) -> bool:
+        """Whether a judge or embeddings are out of reach, as far as is known."""
+        return bool(self._outage or self._unreachable) or self._embeddings_out
+
     def knows(self, trace_id: bytes) -> bool:
         """Whether this trace is here and has not ended."""
         return any(trace_id in line for line in self._lines) or self.holds(trace_id)

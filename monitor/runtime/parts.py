@@ -222,7 +222,7 @@ class MonitorParts(ABC):
     def _listening(self, clock_ns: Callable[[], int]) -> Callable[[str, EndReason, int], None]:
         """Who receives the ends of traces: the counters, and the watch, which asks why a service is silent."""
         received, exporter = LastReceived(clock_ns), self.exporter
-        self.awaited = Awaited()
+        self.awaited = Awaited(lambda: self.pipeline.judge_queue.out)
         self.watch.awaited = self.awaited.weight
         self.received = received
         self.watch.why_silent = received.cause

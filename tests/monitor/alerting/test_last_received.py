@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sidejudge.monitor.alerting.verdicts import LastReceived
+from sidejudge.monitor.alerting.observation import Key
+from sidejudge.monitor.alerting.verdicts import Awaited, LastReceived
+from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.scoring.status.service_status import PAGES, Silence, SilenceCause
 
@@ -109,3 +111,34 @@ def test_what_came_before_the_clock_was_set_back_is_no_cause():
     assert found.cause("bank", HOUR_NS) is SilenceCause.NO_SPANS
     found.came("shop")
     assert found.cause("shop", HOUR_NS) is SilenceCause.NONE_JUDGED
+
+
+def ended(trace_id: bytes) -> TraceResult:
+    return TraceResult(
+        trace_id=trace_id, service="shop", reason=EndReason.SCORED, completion="root_ended", revision=1, chunks=1,
+        ended_ns=0, details={},
+    )  # fmt: skip
+
+
+def test_what_an_outage_keeps_waiting_counts_after_a_minute_and_until_it_ends():
+    out = [True]
+    found, shop, bank = Awaited(lambda: out[0]), Key("shop", "prod", "qa"), Key("bank", "prod", "qa")
+    found.waits(b"1", [shop, bank], 20.0, 0)
+    found.waits(b"1", [shop], 1.0, MINUTE_NS)
+    found.waits(b"2", [shop], 5.0, MINUTE_NS)
+    assert [found.weight(shop, now_ns) for now_ns in (0, MINUTE_NS - 1, MINUTE_NS, 2 * MINUTE_NS)] == [0, 0, 20, 25]
+    out[0] = False
+    found.waits(b"3", [shop], 100.0, 3 * MINUTE_NS)
+    assert (found.weight(shop, HOUR_NS), found.weight(bank, HOUR_NS)) == (25, 20), "the third came after the outage"
+    found.committed(ended(b"1"))
+    assert (found.weight(shop, HOUR_NS), found.weight(bank, HOUR_NS)) == (5, 0)
+    found.committed(ended(b"2"))
+    found.committed(ended(b"3"))
+    found.committed(ended(b"3"))
+    assert (found._since, found._keys) == ({}, {})
+
+
+def test_a_judge_that_is_merely_behind_leaves_nothing_open():
+    found, key = Awaited(lambda: False), Key("shop", "prod", "qa")
+    found.waits(b"1", [key], 20.0, 0)
+    assert found.weight(key, HOUR_NS) == 0

@@ -145,6 +145,16 @@ def test_an_alarm_that_no_answer_could_avert_waits_for_none(mode):
     assert played.minutes(60, ratio=0.2, per_minute=20)[-1] is Status.CRITICAL
 
 
+def test_what_waits_may_avert_a_critical_alarm_and_not_the_warning():
+    played = Played(replace(QUICK, policy=Policy(mode="adaptive")))
+    played.minutes(120, ratio=0.97, per_minute=20)
+    played.watch.awaited = lambda key, now_ns: 600 * 20.0
+    statuses = played.minutes(120, ratio=0.6, per_minute=20)
+    assert (statuses[-1], Status.CRITICAL in statuses) == (Status.WARNING, False)
+    played.watch.awaited = lambda key, now_ns: 0.0
+    assert played.minutes(60, ratio=0.6, per_minute=20)[-1] is Status.CRITICAL
+
+
 def test_adaptive_calls_nothing_healthy_while_both_bounds_of_the_window_say_otherwise():
     played = Played(replace(QUICK, policy=Policy(mode="adaptive")))
     assert played.minutes(90, per_minute=20)[-1] is Status.HEALTHY
