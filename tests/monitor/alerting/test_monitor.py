@@ -24,6 +24,7 @@ from tests.fakes.judge import judges
 from tests.fakes.openai import Provider, page
 from tests.needs import LITELLM
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
+from tests.seed_policy import estimate_of
 from tests.waiting import answered, until
 
 FAILING = {
@@ -260,7 +261,8 @@ async def test_a_start_reads_what_its_windows_hold_and_not_all_of_a_day(started,
     await app.post(traces(1, 40))
     await app.settled(40)
     await until(lambda: app.monitor.view.status().overall is Status.CRITICAL)
-    before = app.monitor.view.status().services[0]
+    (key,) = app.monitor.windows.keys()
+    before = estimate_of(app.monitor.windows, key, app.monitor.clock_ns())
     await app.monitor.stop()
     with (
         closing(sqlite3.connect(app.monitor.store.path)) as connection,
@@ -276,8 +278,8 @@ async def test_a_start_reads_what_its_windows_hold_and_not_all_of_a_day(started,
     read, since = [], Store.verdicts_since
     monkeypatch.setattr(Store, "verdicts_since", lambda *args: (read.append(each) or each for each in since(*args)))
     again = await started(**FAILING | more)
-    after = again.monitor.view.status().services[0]
-    assert (after.estimate, after.appraisal.status) == (before.estimate, Status.CRITICAL)
+    assert again.monitor.view.status().overall is Status.CRITICAL
+    assert estimate_of(again.monitor.windows, key, again.monitor.clock_ns()) == before
     assert len(read) == reads
     assert bool(len(again.monitor.figures)) == ("alerts" in more), "where nobody limits them, none are kept"
 

@@ -162,7 +162,7 @@ async def test_a_batch_is_delivered_but_for_those_that_are_refused(office):
 
 async def test_what_belongs_to_what_came_first_is_waited_for_and_goes_with_it(office):
     store, start = office
-    destination = Destination(batch=10, gather_s=0.5)
+    destination = Destination(batch=10, gather_s=2.0)
     destination.alone = "report"
     dispatcher = await start(destination)
     await store.notifications.put(entries("a"), 1)
