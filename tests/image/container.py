@@ -19,6 +19,8 @@ from tests.image.sandbox import Sandbox
 from tests.running import free_port
 
 STATE = "/var/lib/sidejudge"
+ANSWERS_S = 30.0
+"""How long a request may take on a busy machine."""
 
 
 class Container:
@@ -89,10 +91,13 @@ class Container:
     def settled(self, seconds: float = 60) -> dict[str, Any]:
         """The outcomes once no trace is open."""
         end = time.monotonic() + seconds
-        while (outcomes := httpx.get(self.api + "/v1/status", trust_env=False).json()["outcomes"])["open"]:
+        while (outcomes := self._status()["outcomes"])["open"]:
             assert time.monotonic() < end, outcomes
             time.sleep(0.1)
         return outcomes
+
+    def _status(self) -> dict[str, Any]:
+        return httpx.get(self.api + "/v1/status", trust_env=False, timeout=ANSWERS_S).json()
 
     def end(self, *, grace_s: float = 20) -> int:
         """SIGTERM, and SIGKILL when the grace is over, as a kubelet does; the exit code."""
@@ -108,7 +113,8 @@ class Container:
 def send(url: str, traffic: SampleTraffic) -> tuple[str, int]:
     sent = traffic.next(time.time_ns(), wrong=0.2)
     answer = httpx.post(
-        url + "/v1/traces", content=sent.body, headers={"content-type": "application/x-protobuf"}, trust_env=False
-    )
+        url + "/v1/traces", content=sent.body, headers={"content-type": "application/x-protobuf"}, trust_env=False,
+        timeout=ANSWERS_S,
+    )  # fmt: skip
     request = ExportTraceServiceRequest.FromString(sent.body)
     return request.resource_spans[0].scope_spans[0].spans[0].trace_id.hex(), answer.status_code

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from sidejudge.monitor.demo.traffic import SampleTraffic
 from tests.image import built
-from tests.image.container import Container, send
+from tests.image.container import ANSWERS_S, Container, send
 from tests.image.dockerfile import ROOT
 from tests.image.dockerfile import image as read
 from tests.image.test_locks import locked
@@ -67,7 +67,7 @@ def test_it_serves_on_its_own_read_only_root_without_root_rights(container):
     traffic = SampleTraffic(1)
     assert [send(container.otlp, traffic)[1] for _ in range(3)] == [200] * 3
     assert container.settled()["seen"] == 3
-    assert f'revision="{"f" * 12}' in httpx.get(container.api + "/metrics", trust_env=False).text
+    assert f'revision="{"f" * 12}' in httpx.get(container.api + "/metrics", trust_env=False, timeout=ANSWERS_S).text
     assert f"\nUid:\t{read().user.partition(':')[0]}\t" in Path(f"/proc/{container.process.pid}/status").read_text()
     assert container.end() == 0
     assert {path.name.split(".")[0] for path in container.state.rglob("*") if path.is_file()} == {"sidejudge"}

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from sidejudge.monitor.demo.traffic import SampleTraffic
-from tests.image.container import STATE, Container, send
+from tests.image.container import ANSWERS_S, STATE, Container, send
 from tests.image.dockerfile import ROOT, image
 from tests.image.sandbox import missing
 
@@ -106,7 +106,7 @@ def test_sigterm_and_sigkill_under_load_lose_nothing_that_was_acknowledged(conta
     assert acknowledged
     reported = Counter()
     for trace_id in acknowledged:
-        story = httpx.get(f"{container.api}/v1/traces/{trace_id}", trust_env=False)
+        story = httpx.get(f"{container.api}/v1/traces/{trace_id}", trust_env=False, timeout=ANSWERS_S)
         assert story.status_code == 200, trace_id
         reported[story.json()["reason"]] += 1
     assert set(reported) == {"scored"}, reported

@@ -11,7 +11,7 @@ import pytest
 from sidejudge.monitor.demo.traffic import SampleTrace, SampleTraffic
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
-from tests.image.container import Container, send
+from tests.image.container import ANSWERS_S, Container, send
 from tests.image.sandbox import missing
 
 pytestmark = [
@@ -52,7 +52,7 @@ def container(tmp_path, installed_judge, provider):
 
 
 def story(container: Container, trace_id: str):
-    return httpx.get(f"{container.api}/v1/traces/{trace_id}", trust_env=False).json()
+    return httpx.get(f"{container.api}/v1/traces/{trace_id}", trust_env=False, timeout=ANSWERS_S).json()
 
 
 def test_a_judge_is_asked_from_a_read_only_root(container):
