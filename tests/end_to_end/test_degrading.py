@@ -6,10 +6,12 @@ One rehearsal is played, and what was seen of it is looked at by the tests.
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
@@ -157,7 +159,12 @@ def test_a_judge_that_is_away_changes_no_status_and_raises_its_own_alert(played:
         return course
 
     assert max(waiting(played.judge_away_s)) > 0
-    live.until(lambda: 0 in waiting(played.judge_back_s), "what waited is not judged although the judge is back")
+
+    def oldest_s() -> float:
+        since = live.monitor.get("/v1/status")["judge"]["oldest_since"]
+        return math.inf if since is None else datetime.fromisoformat(since).timestamp()
+
+    live.until(lambda: oldest_s() > played.judge_back_s, "what waited is not judged although the judge is back")
     standing = next(s for s in live.monitor.get("/v1/status")["standings"] if s["service"] == "desk")
     assert (standing["judge_failed"], standing["incomplete"]) == (0, 0)
 
