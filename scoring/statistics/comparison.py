@@ -12,8 +12,9 @@ Robbins' normal mixture in information time: the estimate at information I is to
 motion is to its time, so that the chance that the true difference is *ever* outside is ``error``, whenever and however
 often one looks. A fixed-look interval has no such promise: looked at daily, it finds a non-existent change within
 weeks. The price is an interval 1.6 times as wide where it is tightest. The promise is that of large samples; ``r``
-keeps it wide where they are small, and the variance counts four more verdicts on each side (Agresti and Coull), of the
-largest weight: without them a side of which only the often kept failures were drawn yet would be *worse*.
+keeps it wide where they are small, and the variance counts four more draws on each side (Agresti and Coull), of the
+largest weight: without them a side of which only the often kept failures were drawn yet would be *worse*. A draw is as
+many verdicts as say what one says: the design effect of both sides together.
 
 Sources: Robbins 1970, doi:10.1214/aoms/1177696786; Howard et al. 2021, doi:10.1214/20-AOS1991; Waudby-Smith et al.
 2024 (asymptotic confidence sequences), doi:10.1214/24-AOS2408; information time: Jennison and Turnbull 1997,
@@ -142,7 +143,9 @@ def difference(
     if not pass_rates and len({(row.after, row.value) for row in used}) == 2:
         return Unavailable("the values of each side are all equal, so nothing shows how much they vary")
     prior = 0.25 if pass_rates else _variance(used)
-    spread = _robust(used, cells, shares) + _added(cells, shares, prior, _heaviest(used, clusters, error))
+    robust, alone = (_robust(rows, cells, shares) for rows in (used, [row._replace(cluster=None) for row in used]))
+    design = max(1.0, robust / alone) if alone else 1.0
+    spread = robust + _added(cells, shares, prior, _heaviest(used, clusters, error), design)
     aim = matters or (_MATTERS if pass_rates else _OF_DEVIATION * math.sqrt(prior))
     half = anytime_half_width(spread, error=error, aim=aim)
     means = {side: math.fsum(shares[h] * cells[h, side].mean for h in shared) for side in (False, True)}
@@ -232,11 +235,18 @@ def _heaviest(rows: Sequence[Compared], draws: Mapping[bool, int], error: float)
 
 
 def _added(
-    cells: Mapping[tuple[str, bool], _Cell], shares: Mapping[str, float], prior: float, heaviest: Mapping[bool, float]
+    cells: Mapping[tuple[str, bool], _Cell],
+    shares: Mapping[str, float],
+    prior: float,
+    heaviest: Mapping[bool, float],
+    design: float,
 ) -> float:
     """The variance of the values added to each side of each stratum, because an absence of failures proves little.
 
-    They have the largest weight: by Kish's effective size, verdicts of small weight alone would count in full.
+    They have the largest weight: by Kish's effective size, verdicts of small weight alone would count in full. Of
+    clusters that agree, ``design`` values say as much as one.
     """
-    sizes = ((shares.get(stratum, 0.0), cell.weight / heaviest[side]) for (stratum, side), cell in cells.items())
+    sizes = (
+        (shares.get(stratum, 0.0), cell.weight / heaviest[side] / design) for (stratum, side), cell in cells.items()
+    )
     return math.fsum(share * share * _ADDED * prior / (size * (size + _ADDED)) for share, size in sizes)

@@ -46,7 +46,11 @@ def test_the_error_of_one_look_is_the_cluster_robust_one_of_a_weighted_regressio
         if pass_rates
         else np.mean([np.cov(values[after == s], aweights=weights[after == s], ddof=0) for s in (0, 1)])
     )
-    added = sum(4 * prior / (size * (size + 4)) for size in sizes)
+    apart = difference([row._replace(cluster=None) for row in rows], pass_rates=pass_rates)
+    assert isinstance(apart, Difference)
+    alone = apart.standard_error**2 - sum(4 * prior / (size * (size + 4)) for size in sizes)
+    design = max(1.0, fitted.bse[1] ** 2 * 60 / 59 / alone)
+    added = sum(4 * prior / (size / design * (size / design + 4)) for size in sizes)
     assert found.standard_error**2 == pytest.approx(fitted.bse[1] ** 2 * 60 / 59 + added)
 
 
@@ -61,6 +65,20 @@ def test_a_small_side_is_not_worse_because_no_pass_was_drawn_where_failures_are_
     found = difference([Compared(after, value, weight) for after, value, weight in drawn])
     assert isinstance(found, Difference)
     assert found.is_worse()
+
+
+def test_ten_sessions_that_all_passed_prove_no_more_for_their_many_turns():
+    rows = [Compared(after, float(n > failed), 1.0, f"{after}{n}") for after, m, failed in SIDES for n in range(m)]
+    few, many = difference(rows), difference([row for row in rows for _ in range(60)])
+    assert isinstance(few, Difference)
+    assert isinstance(many, Difference)
+    assert not few.is_worse()
+    assert not many.is_worse()
+    assert many.upper == pytest.approx(few.upper, abs=0.03)
+
+
+SIDES = ((False, 10, -1), (True, 100, 11))
+"""Sessions of each side, and the last of them that failed."""
 
 
 def test_sessions_of_many_turns_are_no_more_draws_than_there_are_sessions():
