@@ -8,7 +8,7 @@ forms: to 1.36 one for each message, named after its role, and ``gen_ai.choice``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -30,9 +30,11 @@ SWITCH = (
 )
 _OTHER_SWITCHES = (
     ("@opentelemetry/", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"),
+    ("opentelemetry.instrumentation.boto", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and logs sent"),
     ("com.anthropic.sdk.", "ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE=content"),
 )
-"""Clients that know another, by the beginning of their scopes: packages for Node.js know true and false alone."""
+"""Clients that know another, by the beginning of their scopes: packages for Node.js and for Bedrock know true and
+false alone."""
 
 _KINDS = {
     "chat": SpanKind.LLM, "generate_content": SpanKind.LLM, "text_completion": SpanKind.LLM,
@@ -50,6 +52,8 @@ _KEYS = (
 """Other attributes by which the kind of a span is known, where it does not name its operation."""
 _LEAVE_OUT_EMPTY = ("opentelemetry.instrumentation.ag2", "opentelemetry.instrumentation.anthropic")
 """Scopes of clients that leave out an answer only where it is empty: AG2, and OpenLLMetry for Anthropic."""
+_NUMBERED = ("opentelemetry.instrumentation.google_genai", "opentelemetry.instrumentation.vertexai")
+"""Scopes of clients that give what has no id one of the tool's name and its place in the message: ``lookup_0``."""
 _AG2_TYPE = "ag2.span.type"
 """AG2's own type of a span: ``usage`` is a record of what a call used, beside the call or of one without a span."""
 _MCP, _MCP_CALL = "mcp.method.name", "tools/call"
@@ -172,6 +176,9 @@ def _read(reading: SpanReading) -> EventContents:
     contents = EventContents(requested=requested, answered=answered)
     if not requested and not answered and reading.raw.events:
         contents = read_events(reading, reading.raw.events)
+    if reading.raw.scope_name in _NUMBERED:
+        requested, answered = _unnumbered(contents.requested, contents.answered)
+        contents = replace(contents, requested=requested, answered=answered)
     instructions = unwrap.decoded(reading.value("system_prompt", INSTRUCTIONS))
     return replace(contents, instructions=instructions) if instructions else contents
 
@@ -185,6 +192,26 @@ def _answered_last(contents: EventContents, raw: RawSpan) -> EventContents:
     while first and turns[first - 1].role == "assistant":
         first -= 1
     return replace(contents, requested=turns[:first], answered=turns[first:])
+
+
+def _unnumbered(*of: tuple[Message, ...]) -> Iterator[tuple[Message, ...]]:
+    """Messages whose calls and answers lack ids that are the tool's name with a number: each turn has the same ones.
+
+    Gemini often gives no ids, and Google's SDK leaves them out of answers when it runs tools by itself.
+    """
+    called = {call.name for held in of for message in held for call in message.tool_calls}
+
+    def numbered(call_id: str | None) -> str | None:
+        name, _, number = (call_id or "").rpartition("_")
+        return name if name in called and number.isdecimal() else None
+
+    def bare(message: Message) -> Message:
+        if (name := numbered(message.tool_call_id)) is not None:
+            return replace(message, tool_call_id=None, name=name)
+        made = [replace(each, call_id=None) if numbered(each.call_id) else each for each in message.tool_calls]
+        return replace(message, tool_calls=tuple(made)) if made else message
+
+    return (tuple(map(bare, held)) for held in of)
 
 
 def _spoken(stated: Json) -> Json:

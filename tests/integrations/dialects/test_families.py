@@ -205,9 +205,29 @@ def test_each_family_names_the_switch_that_captures_contents(attributes: dict[st
     assert (span.trace_input, span.system_prompt, span.unread) == (None, None, ())
 
 
-def test_packages_for_node_name_the_value_that_they_know() -> None:
-    raw = _raw("chat", "@opentelemetry/instrumentation-openai", attributes={"gen_ai.operation.name": "chat"})
-    assert normalise(raw).capture_switch == "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"
+@pytest.mark.parametrize(
+    ("scope", "more"),
+    [
+        ("@opentelemetry/instrumentation-openai", ""),
+        ("opentelemetry.instrumentation.botocore.bedrock-runtime", ", and logs sent"),
+    ],
+)
+def test_clients_that_know_true_alone_name_it(scope: str, more: str) -> None:
+    raw = _raw("chat", scope, attributes={"gen_ai.operation.name": "chat"})
+    assert normalise(raw).capture_switch == f"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true{more}"
+
+
+@pytest.mark.parametrize("client", ["google_genai", "vertexai"])
+def test_ids_that_a_client_makes_of_a_tool_s_name_and_a_number_are_none(client: str) -> None:
+    call = {"type": "tool_call", "id": "f_a_0", "name": "f_a", "arguments": {"n": 1}}
+    answer = {"type": "tool_call_response", "id": "f_a_0", "response": "1"}
+    other = {"type": "tool_call_response", "id": "8f2_0", "response": "2"}
+    asked = [{"role": "assistant", "parts": [call]}, {"role": "user", "parts": [answer, other]}]
+    attributes = {"gen_ai.operation.name": "generate_content", "gen_ai.input.messages": json.dumps(asked)}
+    span = normalise(_raw("c", f"opentelemetry.instrumentation.{client}", attributes=attributes))
+    assert [each.call_id for message in span.input_messages for each in message.tool_calls] == [None]
+    answers = [(m.tool_call_id, m.name, m.text) for m in span.input_messages if m.role == "tool"]
+    assert answers == [(None, "f_a", "1"), ("8f2_0", None, "2")]
 
 
 def test_the_sdk_of_anthropic_names_its_own_setting() -> None:
