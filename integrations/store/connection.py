@@ -6,7 +6,7 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from importlib.resources import files
@@ -19,6 +19,7 @@ from .errors import SearchTooLong, StoreCorrupt, StoreUnavailable, changed, expl
 
 VERSION: Final = 15
 """Version of the schema, kept in the file's ``user_version``."""
+_INDEXES: Final = ("outbox_over_index", "turns_of_session_index", "turns_by_session_gone", "verdicts_by_service_index")
 
 
 @cache
@@ -33,6 +34,20 @@ def schema(version: int) -> str:
 def queries() -> dict[str, str]:
     """The statements to the store."""
     return statements("sidejudge.integrations.store")
+
+
+def narrowed(name: str, given: Mapping[str, object]) -> str:
+    """The statement with what is given as a condition that an index can answer: ``:x IS NULL OR …`` is none.
+
+    Of several that have an index the one that leaves least, for SQLite does not know which that is. Bounds of time have
+    one together with each.
+    """
+    text = queries()[name]
+    indexed = next((each for each in ("trace_id", "service", "rubric") if given.get(each) is not None), "")
+    for each in (indexed, "since", "until", "after_ns"):
+        if given.get(each) is not None:
+            text = text.replace(f":{each} IS NULL OR ", "")
+    return text
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -81,7 +96,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     for table in ("untaken_table", "whose_table"):  # no steps: earlier versions go on without them
         connection.execute(queries()[table])
     with suppress(sqlite3.Error):  # on a full disk, or beside a damaged page; without it all is as before, but slower
-        connection.execute(queries()["outbox_over_index"])
+        for index in _INDEXES:
+            connection.execute(queries()[index])
 
 
 def identity(path: Path) -> tuple[int, int] | None:

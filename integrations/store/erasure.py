@@ -125,6 +125,8 @@ def erase(
                     if scores is not None:
                         rows["scores"] += _scores(connection, trace_id, now_ns, delete_there=scores)
                 rows["notices"] += mail.erase(some)
+                if begin == 0 or last:
+                    mail.erase_notes()
                 if some:
                     rows["judge answers"] += connection.execute("DELETE FROM judged").rowcount
                     rows["vectors"] += connection.execute("DELETE FROM vectors").rowcount
@@ -165,11 +167,18 @@ class _Mail:
                 self._connection.execute("DELETE FROM mail WHERE seq = ?", (seq,))
             else:
                 self._connection.execute("UPDATE mail SET body = ? WHERE seq = ?", (left, seq))
-        for table in ("noted", "kept"):
-            rows = self._connection.execute(f"SELECT name, value FROM {table}").fetchall()  # noqa: S608  # names of our own
-            named = [(name,) for name, value in rows if not ids.isdisjoint(self._named(value))]
-            self._connection.executemany(f"DELETE FROM {table} WHERE name = ?", named)  # noqa: S608  # names of our own
         return len(about)
+
+    def erase_notes(self) -> None:
+        """Delete the notes that name any of the traces, in the caller's transaction.
+
+        They are some MB where there are many services, so not again for each hundred traces: with the first, and with
+        the last, for a running monitor writes on.
+        """
+        for table in ("noted", "kept"):
+            rows = self._connection.execute(f"SELECT name, value FROM {table}")  # noqa: S608  # names of our own
+            named = [(name,) for name, value in rows if self._named(value)]
+            self._connection.executemany(f"DELETE FROM {table} WHERE name = ?", named)  # noqa: S608  # names of our own
 
     def _read_on(self) -> None:
         """What has come since the last look."""

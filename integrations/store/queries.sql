@@ -107,6 +107,10 @@ WHERE (:rubric IS NULL OR rubric = :rubric)
   AND (:after_ns IS NULL OR (closed_ns, trace_id, rubric) < (:after_ns, :after_id, :after_rubric))
 ORDER BY closed_ns DESC, trace_id DESC, rubric DESC LIMIT :limit;
 
+-- name: verdicts_by_service_index
+-- Without it a search for a service that is rare, or is not there, reads all verdicts that are kept.
+CREATE INDEX IF NOT EXISTS verdicts_by_service ON verdicts (coalesce(nullif(service, ''), 'unknown_service'), closed_ns);
+
 -- name: verdicts_since
 SELECT v.verdict, v.closed_ns, json_extract(t.story, '$.cluster'), json_extract(t.story, '$.slices')
 FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id WHERE v.closed_ns >= ? ORDER BY v.closed_ns;
@@ -482,6 +486,13 @@ UPDATE turns SET done_ns = :now WHERE done_ns < :now AND seq = (
 SELECT s.trace_id, s.session_key, s.service, s.environment, s.session_id, s.closed_ns, s.done_ns,
        length(CAST(s.turn AS BLOB)), t.revision, t.closed_ns
 FROM turns AS s LEFT JOIN traces AS t ON t.trace_id = s.session_key ORDER BY s.session_key, s.closed_ns, s.seq;
+
+-- name: turns_of_session_index
+-- With all that a purge asks of a turn: else it reads the table, with what was written in every conversation.
+CREATE INDEX IF NOT EXISTS turns_of_session ON turns (session_key, seq, done_ns, closed_ns);
+
+-- name: turns_by_session_gone
+DROP INDEX IF EXISTS turns_by_session;
 
 -- name: purge_turns
 -- Session by session: to look at a session for each of its turns takes the square of their number.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ import msgspec
 from sidejudge.scoring.verdict.documents import FAILING, VerdictDocument
 
 from .archive import stored_verdict
-from .connection import bounded_read, queries
+from .connection import bounded_read, narrowed
 
 MOST = 20_000
 """Verdicts that are searched and counted at most, the latest that the indexed filters leave."""
@@ -82,8 +82,9 @@ class FoundVerdicts:
 
 
 def search_verdicts(
-    path: Path, wanted: VerdictFilter, *, after: tuple[int, str, str] | None, limit: int, counted: bool = True
-) -> FoundVerdicts:
+    path: Path, wanted: VerdictFilter, *, after: tuple[int, str, str] | None, limit: int, counted: bool = True,
+    shown: Callable[[VerdictDocument], VerdictDocument] = lambda verdict: verdict,
+) -> FoundVerdicts:  # fmt: skip
     """The latest verdicts that match, newest first. Raises ``StoreError``.
 
     Args:
@@ -92,6 +93,7 @@ def search_verdicts(
         after: ``closed_ns``, key (32 hex digits) and rubric of the last verdict of the page before.
         limit: Verdicts at most.
         counted: Whether ``counts`` are wanted.
+        shown: What is kept of each verdict: all of ten thousand takes 200 MB, their text a sixth of it.
     """
     after_ns, after_id, after_rubric = after or (None, None, None)
     given = {each.name: getattr(wanted, each.name) for each in fields(VerdictFilter)}
@@ -105,16 +107,18 @@ def search_verdicts(
     with bounded_read(path) as connection:
         connection.create_function("folded", 1, lambda text: str(text or "").casefold(), deterministic=True)
         looked_at = values if inside else values | {"most": limit}
-        rows = connection.execute(queries()["search_verdicts"], looked_at).fetchall()
+        rows = connection.execute(narrowed("search_verdicts", looked_at), looked_at).fetchall()
         counts, capped, failing_of = (
             _counts(connection, values, wanted, inside=inside) if counted else ({}, False, None)
         )
         found: list[VerdictDocument] = []
-        for text, at, name, begins in rows:
+        rows.reverse()
+        while rows:  # each text goes once it is read
+            text, at, name, begins = rows.pop()
             verdict: VerdictDocument = {**stored_verdict(text, at), "name": name}
             if begins is not None:
                 verdict["input_beginning"] = begins
-            found.append(verdict)
+            found.append(shown(verdict))
     return FoundVerdicts(verdicts=found, counts=counts, capped=capped, failing_of=failing_of)
 
 
@@ -124,18 +128,18 @@ def _counts(
     """How many match, by what one may choose; whether older ones were left out; of how many the metrics are."""
     counts: dict[str, dict[str, int]] = {}
     if inside:
-        for of, value, number in connection.execute(queries()["count_verdicts"], values):
+        for of, value, number in connection.execute(narrowed("count_verdicts", values), values):
             counts.setdefault(of, {})[value] = number
         return counts, sum(counts.pop("looked_at", {}).values()) >= MOST, None
     chosen: dict[str, Counter[str]] = {of: Counter() for of in ("passed", "service", "environment", "rubric")}
     looked_at = 0
-    for service, environment, rubric, passed, number in connection.execute(queries()["count_columns"], values):
+    for service, environment, rubric, passed, number in connection.execute(narrowed("count_columns", values), values):
         looked_at += number
         chosen["passed"][passed] += number
         if wanted.passed in (None, passed):
             for of, value in (("service", service), ("environment", environment), ("rubric", rubric)):
                 chosen[of][value] += number
-    failed = connection.execute(queries()["failed_verdicts"], {**values, "failed": MOST_FAILED}).fetchall()
+    failed = connection.execute(narrowed("failed_verdicts", values), {**values, "failed": MOST_FAILED}).fetchall()
     chosen["metric"] = Counter(metric for (text,) in failed for metric in _failing(text))
     found = {of: dict(numbers.most_common(_LISTED)) for of, numbers in chosen.items() if numbers}
     return found, looked_at >= MOST, MOST_FAILED if len(failed) == MOST_FAILED else None

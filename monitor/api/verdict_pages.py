@@ -29,6 +29,7 @@ _COLUMNS = (
     "composite_norm", "coverage", "sampling_probability", "revision", "session_id", "cost_usd", "reason",
     "input_beginning",
 )  # fmt: skip
+_READ = (*_COLUMNS, "closed_ns")
 
 
 class VerdictChoice(PlaceChoice):
@@ -82,7 +83,7 @@ def add_verdict_pages(app: FastAPI, view: MonitorView, rules: AccessRules) -> No
     async def table(request: Request, chosen: Annotated[VerdictChoice, Query()]) -> Response:
         try:
             query = chosen.query(view, IN_A_FILE)
-            found = await view.search(query, contents=rules.shows_contents(request), counted=False)
+            found = await view.search(query, contents=rules.shows_contents(request), counted=False, fields=_READ)
         except (ProblemError, SearchTooLong) as problem:
             return refused(problem)
         body = await asyncio.to_thread(lambda: csv_of(found.verdicts).encode("utf-8", "replace"))

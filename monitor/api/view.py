@@ -6,7 +6,7 @@ The questions run on the event loop; only the store may make them wait.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self, TypeAlias
 
@@ -222,10 +222,12 @@ class MonitorView(Protocol):
         Without ``contents`` reasons and details hold nothing that people or models wrote.
         """
 
-    async def search(self, query: VerdictSearch, *, contents: bool, counted: bool = True) -> VerdictPage:
+    async def search(
+        self, query: VerdictSearch, *, contents: bool, counted: bool = True, fields: Collection[str] | None = None
+    ) -> VerdictPage:
         """Verdicts that match, newest first, each with the ``name`` of its trace, and ``counted`` how many there are.
 
-        Raises ``StoreError``.
+        Of each these ``fields`` alone, with those of its position; None: all. Raises ``StoreError``.
         """
 
     async def service(self, choice: ServiceChoice, *, contents: bool) -> ServicePage | None:

@@ -12,7 +12,7 @@ import asyncio
 import heapq
 import json
 import logging
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -146,7 +146,7 @@ class JudgeQueue:
     progress: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever a job ends or is deferred."""
     _served: DeferredTraces | None = None  # the line that had the last turn
-    _given_up: deque[_GivenUp] = field(default_factory=deque)
+    _given_up: OrderedDict[bytes, _GivenUp] = field(default_factory=OrderedDict)
     _under_way: dict[bytes, asyncio.Task[None]] = field(default_factory=dict)
     _decoded: dict[bytes, int] = field(default_factory=dict)  # memory of those that are under way, estimated
     _unreachable: str = ""
@@ -182,11 +182,7 @@ class JudgeQueue:
 
     def holds(self, trace_id: bytes) -> bool:
         """Whether this trace is being judged: a revision of it has to wait until that result is committed."""
-        return (
-            trace_id in self._under_way
-            or trace_id in self.results
-            or any(given_up.closing.trace_id == trace_id for given_up in self._given_up)
-        )
+        return trace_id in self._under_way or trace_id in self.results or trace_id in self._given_up
 
     def take(self, job: EvaluationJob) -> None:
         """Start a job that has open questions if the capacity allows, else defer it behind the others."""
@@ -206,13 +202,18 @@ class JudgeQueue:
                 instead = NoAnswer(
                     Reason("{outage}: it could not be asked in time: {why}", outage=own(OUTAGE), why=why), failed=True
                 )
-                self._given_up.append(_GivenUp(closing, place, instead, of_outage=bool(outage) or place.vectorless))
-        while self._given_up and self.under_way < self.capacity and self._fits(self._given_up[0].closing):
-            given_up = self._given_up.popleft()
+                of_outage = bool(outage) or place.vectorless
+                self._given_up[closing.trace_id] = _GivenUp(closing, place, instead, of_outage=of_outage)
+        while self._given_up and self.under_way < self.capacity:
+            trace_id, given_up = next(iter(self._given_up.items()))
+            if not self._fits(given_up.closing):
+                break
+            del self._given_up[trace_id]
             try:
                 await self._open(given_up.closing, given_up.place, given_up)
             except BaseException:
-                self._given_up.appendleft(given_up)
+                self._given_up[trace_id] = given_up
+                self._given_up.move_to_end(trace_id, last=False)
                 raise
         while (next_line := self._next_line()) is not None:
             place, closing = next_line.next()

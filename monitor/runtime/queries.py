@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, fields, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.integrations.prometheus.collect import QueueSize, Series, Snapshot
@@ -166,26 +167,40 @@ class MonitorQueries:
     def reported_agreements(self) -> list[ReportedAgreement]:
         theirs = {name for name, rubric in reached(self._parts.config).items() if reported_names([rubric])}
         now_ns, keys = self.clock_ns(), self._parts.windows.keys()
+        at: defaultdict[tuple[str, str], list[Key]] = defaultdict(list)
+        for key in keys:
+            at[key[:2]].append(key)
         return [
             ReportedAgreement(
                 service=one.service, environment=one.environment, reported=one.rubric, rubric=other.rubric,
                 table=self._parts.windows.both(one, other, now_ns),
             )
             for one in keys if one.rubric in theirs
-            for other in keys if other[:2] == one[:2] and other.rubric not in theirs
+            for other in at[one[:2]] if other.rubric not in theirs
         ]  # fmt: skip
 
     async def verdicts(self, query: VerdictQuery, *, contents: bool = False) -> VerdictPage:
-        found = await asyncio.to_thread(partial(self._parts.store.verdicts, **_one_more(query)))
-        return await asyncio.to_thread(self._page_of, found, query.limit, contents=contents)
+        def read() -> VerdictPage:
+            found = self._parts.store.verdicts(**_one_more(query))
+            return _page_of([self._details.shown(verdict, contents=contents) for verdict in found], query.limit)
 
-    async def search(self, query: VerdictSearch, *, contents: bool, counted: bool = True) -> VerdictPage:
+        return await asyncio.to_thread(read)
+
+    async def search(
+        self, query: VerdictSearch, *, contents: bool, counted: bool = True, fields: Collection[str] | None = None
+    ) -> VerdictPage:
         wanted = replace(query, in_reasons=contents)
         after = astuple(query.after) if query.after else None
+
+        def shown(verdict: VerdictDocument) -> VerdictDocument:
+            every: Mapping[str, object] = self._details.shown(verdict, contents=contents)
+            return cast("VerdictDocument", every if fields is None else {key: every.get(key) for key in fields})
+
         found = await asyncio.to_thread(
-            search_verdicts, self._parts.store.path, wanted, after=after, limit=query.limit + 1, counted=counted
-        )
-        page = await asyncio.to_thread(self._page_of, found.verdicts, query.limit, contents=contents)
+            search_verdicts, self._parts.store.path, wanted,
+            after=after, limit=query.limit + 1, counted=counted, shown=shown,
+        )  # fmt: skip
+        page = _page_of(found.verdicts, query.limit)
         return replace(page, counts=found.counts, capped=found.capped, failing_of=found.failing_of)
 
     async def compare(self, wanted: ComparedFilter, query: ComparisonQuery) -> ComparedReport:
@@ -240,15 +255,6 @@ class MonitorQueries:
 
     async def compared_verdicts(self, wanted: ComparedFilter) -> ComparedVerdicts:
         return await asyncio.to_thread(self._compared.read, wanted, self.clock_ns())
-
-    def _page_of(self, found: Sequence[VerdictDocument], limit: int, *, contents: bool) -> VerdictPage:
-        page = [self._details.shown(verdict, contents=contents) for verdict in found[:limit]]
-        if len(found) <= limit:
-            return VerdictPage(verdicts=page)
-        last = page[-1]
-        of = last["trace_id"] or last["case_id"]  # a session has no trace id: its key is the id of the case
-        position = Position(closed_ns=last["closed_ns"], trace_id=of, rubric=last["rubric"])
-        return VerdictPage(verdicts=page, next=position)
 
     async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:
         found = await asyncio.to_thread(partial(self._parts.store.traces, **_one_more(query)))
@@ -424,3 +430,13 @@ def _bounds(choice: ServiceChoice) -> tuple[float, float | None]:
     if found is not None:
         return found.bounds
     return (0.0, None) if choice.metric else (0.0, 1.0)
+
+
+def _page_of(found: Sequence[VerdictDocument], limit: int) -> VerdictPage:
+    """The page of as many as were wanted; where there is one more, with the position at which the next one begins."""
+    if len(found) <= limit:
+        return VerdictPage(verdicts=found)
+    last = found[limit - 1]
+    of = last["trace_id"] or last["case_id"]  # a session has no trace id: its key is the id of the case
+    position = Position(closed_ns=last["closed_ns"], trace_id=of, rubric=last["rubric"])
+    return VerdictPage(verdicts=found[:limit], next=position)

@@ -17,7 +17,7 @@ The turns themselves are in the store, written with the result of their trace; h
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -98,8 +98,9 @@ class SessionWindows:
     def __init__(self, limits: SessionLimits | None = None) -> None:
         self._limits = limits or SessionLimits()
         self._latest: dict[SessionIdentity, _Session] = {}
-        self._open: dict[bytes, _Session] = {}  # in order of their last turn
-        self._closed: dict[bytes, _Session] = {}  # in order of closing
+        # A plain dict looks for its first through all that were taken out before it.
+        self._open: OrderedDict[bytes, _Session] = OrderedDict()  # in order of their last turn
+        self._closed: OrderedDict[bytes, _Session] = OrderedDict()  # in order of closing
         self._awaiting: dict[bytes, _Session] = {}  # closed more than ``late`` ago, and a turn that came before waits
         self._full: list[_Session] = []
         self._expected: dict[bytes, SessionIdentity] = {}  # by the trace that will be a turn

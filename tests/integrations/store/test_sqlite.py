@@ -14,7 +14,7 @@ import pytest
 from sidejudge.integrations.store import sqlite
 from sidejudge.integrations.store.archive import read_details
 from sidejudge.integrations.store.bounded_read import read_courses
-from sidejudge.integrations.store.connection import queries, schema
+from sidejudge.integrations.store.connection import narrowed, queries, schema
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreCorrupt, StoreError, StoreUnavailable
 from sidejudge.integrations.store.verdict_search import VerdictFilter, search_verdicts
 
@@ -463,8 +463,9 @@ def steps(store, name, **values) -> int:
         count += 1
 
     with closing(sqlite3.connect(store.path)) as connection:
+        connection.create_function("folded", 1, str)
         connection.set_progress_handler(step, 1)
-        connection.execute(queries()[name], values)
+        connection.execute(narrowed(name, values), values).fetchall()
     return count
 
 
@@ -486,6 +487,46 @@ async def test_a_purge_looks_at_each_turn_once_however_long_its_session_is(store
     assert len(store.recover_turns()) == 200, "all go on"
     await store.purge_turns(100, 61)
     assert not store.recover_turns(), "nobody has judged them"
+
+
+async def test_a_purge_finds_the_turns_to_delete_without_what_was_written_in_them(store):
+    with closing(sqlite3.connect(store.path)) as connection:
+        wanted = {"before": 100, "abandoned": 10, "limit": 500}
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {queries()['purge_turns']}", wanted)]
+    assert [step for step in plan if step.startswith("SCAN") and "COVERING INDEX" not in step] == []
+
+
+def filters(name: str) -> dict[str, object]:
+    """The parameters of a statement, each not given."""
+    return dict.fromkeys(re.findall(r":([a-z_]+)", re.sub("'.*?'", "", queries()[name])))
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        pytest.param(name, {by: value}, id=f"{name} by {by}")
+        for name in (
+            "recent_verdicts", "search_verdicts", "count_columns", "count_verdicts", "failed_verdicts", "compared"
+        )
+        for by, value in {"service": "nobody", "rubric": "none", "trace_id": A, "since": 900, "until": 0}.items()
+        if by in filters(name)
+    ],
+)  # fmt: skip
+async def test_what_no_verdict_matches_is_found_without_a_look_at_all_that_are_kept(store, name, given):
+    values = {**filters(name), "limit": 100, "most": 20_000, "failed": 100, **given}
+    if name == "compared":
+        values |= {key: value for key, value in {"since": 0, "until": 900}.items() if values[key] is None}
+
+    def kept(count: int) -> int:
+        with closing(sqlite3.connect(store.path)) as connection, connection:
+            connection.execute("DELETE FROM verdicts")
+            connection.executemany(
+                "INSERT INTO verdicts (trace_id, rubric, closed_ns, service, passed, verdict) "
+                "VALUES (randomblob(16), 'qa', ?, 'shop', 1, '{}')", [(n + 1,) for n in range(count)],
+            )  # fmt: skip
+        return steps(store, name, **values)
+
+    assert kept(400) == kept(20)
 
 
 async def test_a_purge_does_not_read_the_scores_that_are_kept(store):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
@@ -153,3 +155,26 @@ def test_a_text_that_is_not_what_was_written_is_damage_whoever_reads_it(
         with pytest.raises(StoreCorrupt, match="no longer what was written"):
             read()
     store.close()
+
+
+async def test_of_many_verdicts_what_is_shown_is_in_memory_and_not_all_that_they_hold(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    verdict = {"rubric": "qa", "passed": True, "scores": [{"metric": f"m{n}", "value": n} for n in range(200)]}
+    text = len(json.dumps(verdict))
+    await store.finish_each([
+        FinishedTrace(
+            trace_id=number.to_bytes(16, "big"), service="shop", reason="scored", completion="root_ended", revision=1,
+            verdicts=[verdict], details={}, closed_ns=number,
+        )
+        for number in range(200)
+    ])  # fmt: skip
+    store.close()
+    tracemalloc.start()
+    found = search_verdicts(
+        store.path, VerdictFilter(), after=None, limit=200, counted=False,
+        shown=lambda each: {"closed_ns": each["closed_ns"]},
+    )  # fmt: skip
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found.verdicts) == 200
+    assert most < 2 * 200 * text, "the texts, once"

@@ -73,7 +73,7 @@ class View:
         self.requested.append(query)
         return self.page
 
-    async def search(self, query, *, contents, counted=True):
+    async def search(self, query, *, contents, counted=True, fields=None):
         self.requested.append(query)
         return self.page
 

@@ -6,11 +6,12 @@ import asyncio
 import sqlite3
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 
 from sidejudge.integrations.history.reading import history_records
+from sidejudge.integrations.store.archive import opened
 from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
@@ -354,6 +355,25 @@ async def test_many_traces_are_forgotten_in_steps_between_which_a_monitor_writes
     assert len({left for left in seen if 1 < left < len(ids)}) > 1, seen
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT id FROM mail").fetchall() == [(f"{ids[0].hex()}/1",)]
+
+
+async def test_notes_are_looked_through_twice_however_many_traces_are_forgotten(tmp_path, monkeypatch):
+    store, ids = Store(tmp_path / "s.sqlite"), [trace(number) for number in range(500)]
+    await store.kept.change({f"{n}": f'{{"trace_id": "{each.hex()}"}}' for n, each in enumerate(ids)})
+    await store.kept.change({"else": "{}"})
+    asked: list[str] = []
+
+    @contextmanager
+    def counting(*where):
+        with opened(*where) as connection:
+            connection.set_trace_callback(asked.append)
+            yield connection
+
+    monkeypatch.setattr("sidejudge.integrations.store.erasure.opened", counting)
+    erase(store.path, ids, scores=False, now_ns=2)
+    assert asked.count("SELECT name, value FROM kept") == 2
+    assert store.kept.all() == {"else": "{}"}
+    store.close()
 
 
 @pytest.mark.parametrize(

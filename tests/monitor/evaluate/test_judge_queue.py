@@ -20,6 +20,7 @@ from sidejudge.scoring.metrics.settle import settle
 from sidejudge.scoring.questions.kinds import GradeAnswer, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored
+from tests.linear_time import steps
 from tests.monitor.evaluate.bench import NOW, ORIGIN, PipelineBench, rubric
 from tests.otlp_requests import S, span, trace
 from tests.waiting import until
@@ -651,3 +652,19 @@ async def test_a_trace_for_which_alone_embeddings_are_out_keeps_no_other_from_th
     b.vectors.never, b.now = set(), b.now + 5 * SECOND
     await b.ended(4)
     assert b.reported[3].verdicts[0].passed
+
+
+async def test_whether_a_trace_is_here_takes_the_same_however_many_were_given_up(bench):
+    queue = bench().judge_queue
+    queue.capacity, queue.deferred = 0, DeferredTraces(max_waiting=1_000, max_wait_ns=0)
+
+    async def asking(count: int) -> int:
+        for number in range(count):
+            queue.deferred.park(
+                Closing(trace_id=trace(number), completion="idle", revision=1, origin=ORIGIN), queue.deferred.place(0)
+            )
+        await queue.resume()
+        assert queue.waiting == count
+        return steps(lambda: queue.holds(trace(9_999)))
+
+    assert await asking(10) == await asking(500)

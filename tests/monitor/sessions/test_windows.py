@@ -12,6 +12,7 @@ from scipy.stats import binomtest
 
 from sidejudge.monitor.evaluate.result import SessionIdentity
 from sidejudge.monitor.sessions.windows import SessionLimits, SessionWindows, StoredTurnHead, draw, key_of
+from tests.linear_time import LONG, SHORT, assert_linear
 
 LIMITS = SessionLimits(idle_ns=10, late_ns=20, max_turns=3, max_bytes=1_000, max_sessions=100)
 CHAT = SessionIdentity("shop", "prod", "chat")
@@ -228,3 +229,14 @@ class Conversing(RuleBasedStateMachine):
 
 Conversing.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
 test_conversing = Conversing.TestCase
+
+
+def test_to_close_a_session_takes_the_same_however_many_are_closed_at_once():
+    def opened(count: int) -> SessionWindows:
+        sessions = SessionWindows(replace(LIMITS, max_sessions=count))
+        for number in range(count):
+            sessions.join(CHAT._replace(session_id=f"{number}"), tid(number), 1, 0)
+        return sessions
+
+    waiting = {count: [opened(count) for _ in range(3)] for count in (SHORT, LONG)}
+    assert_linear(lambda count: waiting[count].pop().due(10))
