@@ -17,7 +17,7 @@ from sidejudge.scoring.lexical.memory import by_names
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import genai, langfuse, messages, openinference, unwrap
-from .model_call import from_details
+from .model_call import from_details, normal_reason
 from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
 from .unwrap import as_text
@@ -30,7 +30,7 @@ _V2, _V2_SWITCH = "litellm.call_type", f"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESS
 _CALL_ID = "litellm.call_id"
 _ASKED = "litellm.api_key.hash"
 """Who asked its proxy, on calls and on the proxy's own steps, such as those of FastAPI."""
-_RAW = re.compile(r"llm\.([\w-]+)\.(?:messages|choices|input|contents)")
+_RAW = re.compile(r"llm\.([\w-]+)\.(?:messages|choices|input|contents|output)")
 _FUNCTION = "gen_ai.completion.{}.function_call."
 _MOST_CALLS = 100
 _GIVEN = ("messages", "input", "contents")
@@ -129,8 +129,22 @@ def _raw_call(raw: RawSpan, provider: str) -> Span:
         "usage": from_details(unwrap.decoded(reading.value("usage", f"llm.{provider}.usage"))),
         "user_id": reading.text("user_id", f"llm.{provider}.user"),
     }
+    if (finish := _finish(reading, provider, body)) is not None:
+        fields["finish_reason"] = finish
     embeds = f"llm.{provider}.data" in raw.attributes and not answered
     return reading.span(NAME, SpanKind.EMBEDDING if embeds else SpanKind.LLM, **fields)
+
+
+def _finish(reading: SpanReading, provider: str, body: Mapping[str, Json]) -> str | None:
+    """Why the model stopped: by Anthropic's word, by the status of OpenAI's *Responses*, or by the first choice."""
+    stated = reading.text("finish_reason", f"llm.{provider}.stop_reason", f"llm.{provider}.status")
+    for key in ("choices", "candidates"):
+        held = body.get(key)
+        first = held[0] if isinstance(held, list) and held else None
+        if stated is None and isinstance(first, dict):
+            stated = as_text(first.get("finish_reason") or first.get("finishReason"))
+            reading.note("finish_reason", f"llm.{provider}.{key}")
+    return normal_reason(stated) if stated else None
 
 
 DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

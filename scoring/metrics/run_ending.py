@@ -416,7 +416,14 @@ def _stopped_by(case: Case, last: Span) -> str | None:
         if within := [span for span in speaking(case.trace) if below[span.span_id]]:
             return max(within, key=lambda span: span.end_ns).finish_reason
     above = case.trace.parent(last)
-    return above.finish_reason if above is not None and above.kind is SpanKind.CHAIN else None
+    if above is None or not (above.kind is SpanKind.CHAIN or _is_same_call(above, last)):
+        return None
+    return above.finish_reason
+
+
+def _is_same_call(above: Span, last: Span) -> bool:
+    """Whether the span above a model call is one of that call, as LiteLLM has two, and not of an earlier one."""
+    return above.kind is SpanKind.LLM and last.output in (None, above.output)
 
 
 @run_metric(

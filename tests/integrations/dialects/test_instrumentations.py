@@ -918,6 +918,25 @@ def test_litellm_s_raw_span_is_a_model_call_whoever_provides_it() -> None:
     assert (span.usage, span.response_id) == (Usage(input=9, output=2, cached_input=4), "msg_1")
 
 
+@pytest.mark.parametrize(
+    ("provider", "answered"),
+    [
+        ("None", {"output": "[{'type': 'message', 'role': 'assistant', "
+                            "'content': [{'type': 'output_text', 'text': 'He'}]}]", "status": "incomplete"}),
+        ("anthropic", {"messages": "[]", "content": "[{'type': 'text', 'text': 'He'}]", "role": "assistant",
+                       "stop_reason": "max_tokens"}),
+        ("groq", {"messages": "[]", "choices": "[{'finish_reason': 'length', "
+                                               "'message': {'role': 'assistant', 'content': 'He'}}]"}),
+        ("gemini", {"contents": "[]", "candidates": "[{'content': {'parts': [{'text': 'He'}], 'role': 'model'}, "
+                                                    "'finishReason': 'MAX_TOKENS'}]"}),
+    ],
+)  # fmt: skip
+def test_litellm_s_raw_span_states_why_a_model_stopped(provider: str, answered: dict[str, str]) -> None:
+    attributes = {f"llm.{provider}.{key}": value for key, value in answered.items()}
+    span = normalise(_raw("raw_gen_ai_request", "litellm", attributes=attributes))
+    assert (span.kind, span.output, span.finish_reason) == (SpanKind.LLM, "He", "length")
+
+
 @pytest.mark.parametrize(("operation", "kind"), [
     ("acompletion", SpanKind.LLM), ("atext_completion", SpanKind.LLM), ("aresponses", SpanKind.LLM),
     ("anthropic_messages", SpanKind.LLM), ("aembedding", SpanKind.EMBEDDING), ("embedding", SpanKind.EMBEDDING),

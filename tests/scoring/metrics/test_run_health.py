@@ -268,6 +268,20 @@ FAULTS = {
         ),
         {"answer_intact"}, False,
     ),
+    "cut off by what the client's other span of the call states": (
+        run(
+            *SOUND[:2], model("w", 5, "Aurora sai", finish="length"),
+            model("m2", 6, "Aurora sai", finish=None, parent="w"),
+        ),
+        {"answer_intact"}, False,
+    ),
+    "whole behind an earlier call that was cut off and whose span lies around it": (
+        run(
+            *SOUND[:2], model("w", 5, "Aurora sai", finish="length"),
+            model("m2", 6, "Aurora sails at 9.", finish=None, parent="w"),
+        ),
+        set(), True,
+    ),
     "filtered": (run(*SOUND[:2], model("m2", 5, "Auro", finish="content_filter")), {"answer_intact"}, False),
     "the answer is an exception": (run(*SOUND, answer="TimeoutError: 30 s"), {"answer_intact"}, False),
     "the answer is what the last model call failed with": (
