@@ -92,6 +92,13 @@ def test_a_metric_is_named_in_its_file_as_the_answer_must_name_it():
                 assert f'"{key}"' in system(form.files) if cited else f'"{key}"' in prompt(form.prompt[-1]), form.metric
 
 
+def test_a_judge_explains_before_it_decides_but_for_the_forms_that_seeds_000_and_002_state():
+    for form in ALL:
+        if form is not TEMPLATE and "seed_000_answers" not in form.files:
+            first = re.search(r'^"(\w+)":', prompt(form.prompt[-1]), re.MULTILINE)[1]
+            assert first in ("reason", "reasoning"), form.metric
+
+
 def test_instructions_begin_with_seed_000_where_one_of_its_questions_is_asked():
     assert system(files([FORMS[CitesTranscript], FORMS[GradeQuality]])).startswith(prompt("seed_000_system"))
     assert prompt("seed_000_system") not in system(files([FORMS[GradeQuality]]))
