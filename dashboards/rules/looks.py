@@ -75,14 +75,21 @@ def is_reported(declared: Declaration) -> bool:
 
 
 def _below(declared: Declaration, level: str) -> RecordingRule:
-    """1 or 0; absent where there is too little data or too few failures, as a finding in process is."""
+    """1 or 0; absent where there is too little data or too few failures, as a finding in process is.
+
+    Absent, too, where traces without an answer could lift the ratio to the threshold, or bring it below.
+    """
     window, policy = r.window_of(declared), declared.policy
     bounded = policy.mode == "bound"
     compared = r.upper(window) if bounded else f"round({r.pass_ratio(window)}, 1e-9)"
     against = f'{ON_RUBRIC} {r.THRESHOLD}{{level="{level}"}}'
     guard = f"\nand\n({r.failures(window)} >= {policy.min_failures} or {compared} >= {against})" if bounded else ""
     enough = f"\nand\n{r.effective(window)} >= {policy.min_samples:g}"
-    return RecordingRule(r.BELOW, f"({compared} < bool {against}){guard}{enough}", labels={"level": level})
+    whole = f"({r.weight(window)} + {fleet(f.UNANSWERED)})"
+    lowest = f"({r.weight(window)} - {r.failed_weight(window)}) / {whole}"
+    highest = f"1 - {r.failed_weight(window)} / {whole}"
+    is_open = f"\nunless\n({lowest} < {against}\nand\n{highest} >= {against})"
+    return RecordingRule(r.BELOW, f"({compared} < bool {against}){guard}{enough}{is_open}", labels={"level": level})
 
 
 def _counted(declared: Declaration, level: str) -> RecordingRule:

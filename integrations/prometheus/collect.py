@@ -207,6 +207,8 @@ class Snapshot:
     """The gauges of one moment. It is made at every scrape and must be quick: no query, no file."""
 
     services: Iterable[ServiceStatus] = ()
+    unanswered: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """How many traces stand for those without an answer here, by service, environment and rubric."""
     traces_open: int = 0
     sampling_rate: float | None = None
     load_share: float = 1.0

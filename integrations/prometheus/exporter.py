@@ -333,10 +333,15 @@ class Exporter:
         windows = chain.from_iterable(
             window_gauges(who, service_status, full=self._full) for who, service_status in shown.items()
         )
+        unanswered: dict[tuple[str, str, str], float] = {}
+        for (service, environment, rubric), weight in seen.unanswered.items():
+            who = (*self._place(service, environment), self._label("rubric", rubric))
+            unanswered[who] = unanswered.get(who, 0.0) + weight
+        waiting = ((f.UNANSWERED, who, weight) for who, weight in unanswered.items())
         limited = limit_gauges(seen.metrics, self._known.limits, self._place_of_status(seen))
         parts = (
             own, self._queues(seen), anomalies, self._thresholds(), judge, alerts, people, _sources(seen), failures,
-            windows, limited,
+            windows, limited, waiting,
         )  # fmt: skip
         for family, values, value in chain(*parts):
             sampled[family].append((values, value))

@@ -19,7 +19,7 @@ from sidejudge.scoring.statistics.design_effect import DesignEffect
 from sidejudge.scoring.statistics.drop_level import DropLevel
 from sidejudge.scoring.statistics.quantile import Measured
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
-from sidejudge.scoring.status.hysteresis import HysteresisState, Look, step
+from sidejudge.scoring.status.hysteresis import ALARMS, HysteresisState, Look, step
 from sidejudge.scoring.status.metric_status import (
     APPLICATION,
     Level,
@@ -32,8 +32,9 @@ from sidejudge.scoring.status.metric_status import (
     lies_beyond,
     metric_estimate,
     metric_ruled_out,
+    mildest_metric,
 )
-from sidejudge.scoring.status.status import WORST_FIRST, Appraisal, Status
+from sidejudge.scoring.status.status import WAITS, WORST_FIRST, Appraisal, Status
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .limited_windows import LimitedWindows
@@ -44,6 +45,7 @@ _MOST: Final = 2_000
 """Limits of services that are followed."""
 MEMORY: Final = "metric/"
 _CURSOR: Final = "metric cursor"
+_NOTHING_KNOWN: Final = Look(status=Status.INSUFFICIENT_DATA, with_margin=Status.INSUFFICIENT_DATA)
 Place: TypeAlias = tuple[int, Key]
 """The number of a limit and the key of a window."""
 
@@ -68,7 +70,7 @@ NO_ESTIMATES: Final[Estimates] = MappingProxyType({})
 class _Followed:
     """One limit in one place under one ``version`` of its rubric, from value to value and from look to look."""
 
-    __slots__ = ("arrivals", "cusums", "design", "drop", "held", "last", "sequences", "version")
+    __slots__ = ("arrivals", "cusums", "design", "drop", "held", "is_open", "last", "sequences", "version")
 
     def __init__(self, limit: MetricLimit, declared: Declaration, version: str) -> None:
         self.version = version
@@ -82,6 +84,8 @@ class _Followed:
             self.drop = declared.metric_drop_level(limit.threshold(limit.critical))
         self.design, self.arrivals = DesignEffect(), Arrivals()
         self.held: HysteresisState | None = None
+        self.is_open = False
+        """Whether most traces have no answer, on which the status depends."""
         self.last: tuple[MetricEstimate | None, Appraisal] | None = None
 
     @property
@@ -204,8 +208,10 @@ class MetricWatch:
             values.usual[key] = followed.arrivals.least(now_ns - values.window_ns, now_ns)
         return values.members(key, now_ns)
 
-    def look(self, found: Estimates, now_ns: int) -> list[MetricStatus]:
-        """One look: statuses change, and all are returned."""
+    def look(
+        self, found: Estimates, now_ns: int, waiting: Mapping[Key, float] = MappingProxyType({})
+    ) -> list[MetricStatus]:
+        """One look: statuses change, and all are returned. ``waiting`` traces have no answer, and count both ways."""
         for gone in self._followed.keys() - found.keys():
             del self._followed[gone]
         self.series = sum(len(followed.cusums) for followed in self._followed.values())
@@ -218,8 +224,19 @@ class MetricWatch:
                     undecided=seen.moment.undecided, ruled_out=metric_ruled_out(limit, seen.estimate),
                     is_below=lies_beyond(limit, seen.estimate, [*limit.levels][-1][1]),
                 )  # fmt: skip
-                followed.held = step(followed.held, look, now_ns, self.declared.rule)
-                followed.last = _shown(limit, seen, followed.held.status), seen.moment
+                waits = waiting.get(place[1], 0.0)
+                mildest = mildest_metric(limit, seen.estimate, waits)
+                moment = seen.moment if mildest is None else replace(seen.moment, reason=seen.moment.reason + WAITS)
+                if mildest in ALARMS and look.status in ALARMS:
+                    mildest = max(mildest, look.status, key=WORST_FIRST.index)
+                    look = replace(look, status=mildest, with_margin=Status.CRITICAL, ruled_out=None)
+                    mildest = None
+                if mildest is None or followed.held is None:
+                    look = look if mildest is None else _NOTHING_KNOWN
+                    followed.held = step(followed.held, look, now_ns, self.declared.rule)
+                weight = seen.estimate.weight_sum if seen.estimate is not None else 0.0
+                followed.is_open = mildest is not None and waits > weight
+                followed.last = _shown(limit, seen, followed.held.status), moment
         return list(self.statuses())
 
     def statuses(self) -> Iterator[MetricStatus]:
@@ -229,8 +246,11 @@ class MetricWatch:
                 continue
             estimate, moment = followed.last
             held = followed.held
-            if held.status is not moment.status:
-                moment = Appraisal(held.status, f"still {held.status.value.replace('_', ' ')}; now {moment.reason}")
+            status = held.status
+            if status is Status.HEALTHY and followed.is_open:
+                status = Status.INSUFFICIENT_DATA
+            if status is not moment.status:
+                moment = Appraisal(status, f"still {status.value.replace('_', ' ')}; now {moment.reason}")
             yield MetricStatus(
                 service=key.service, environment=key.environment, limit=self.limits[number], estimate=estimate,
                 appraisal=moment, since_ns=held.since_ns,

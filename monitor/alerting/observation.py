@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT, OUTAGE
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.evaluate.stages import FIGURES
 from sidejudge.scoring.result.result import Failed, Scored
@@ -44,10 +45,11 @@ class Observation:
 
     ``identity`` is the trace's id (the case's, without a trace); with the rubric it identifies what a revision
     replaces. ``passed`` None (incomplete) stays out of the pass ratio; ``judge_failed``: a metric that was tried and
-    failed is why. ``weight`` is the inverse of the inclusion probability. ``cluster`` names its group, such as its
-    session; None: it stands alone. ``blockers`` are the metrics that blocked. ``composite`` is normalised to [0, 1];
-    ``metrics`` holds the scored values, in their units. ``cascade`` is its way through a cascade of judges, None
-    without one. ``slices`` are the trace's values of ``alerts.slices``.
+    failed is why, ``unasked``: because an outage kept it from being asked in time. ``weight`` is the inverse of the
+    inclusion probability. ``cluster`` names its group, such as its session; None: it stands alone. ``blockers`` are the
+    metrics that blocked. ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored values, in their units.
+    ``cascade`` is its way through a cascade of judges, None without one. ``slices`` are the trace's values of
+    ``alerts.slices``.
     """
 
     identity: str
@@ -58,6 +60,7 @@ class Observation:
     revision: int = 1
     composite: float | None = None
     judge_failed: bool = False
+    unasked: bool = False
     blockers: tuple[str, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
     cascade: Escalation | None = None
@@ -88,6 +91,8 @@ def observe(
 ) -> tuple[Key, Observation]:
     """The observation of a verdict; ``place_ns``: its time, where it replaces an earlier one."""
     key = Key.of(verdict.service, verdict.environment, verdict.rubric)
+    failed = [s.result.reason for s in verdict.scores if isinstance(s.result, Failed) and s.weight]
+    failed = failed if verdict.passed is None else []
     return key, Observation(
         identity=verdict.trace_id or verdict.case_id,
         at_ns=_nanoseconds(verdict.created_at) if place_ns is None else place_ns,
@@ -97,7 +102,8 @@ def observe(
         revision=verdict.revision,
         composite=verdict.composite_norm,
         blockers=verdict.blockers,
-        judge_failed=verdict.passed is None and any(isinstance(s.result, Failed) and s.weight for s in verdict.scores),
+        judge_failed=bool(failed),
+        unasked=any(map(_is_of_outage, failed)),
         metrics={s.metric: float(s.result.value) for s in verdict.scores if isinstance(s.result, Scored)},
         cascade=verdict.cascade,
         cluster=cluster,
@@ -109,6 +115,8 @@ def observe_stored(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
     """The same for a verdict as the store returns it: windows are filled with them after a restart."""
     key = Key.of(verdict["service"], verdict["environment"], verdict["rubric"])
     scores: list[Mapping[str, object]] = verdict["scores"]  # type: ignore[assignment]  # a list by the verdict's format
+    failed = [str(each.get("reason")) for each in scores if each["status"] == Failed.status and each["weight"]]
+    failed = failed if verdict["passed"] is None else []
     return key, Observation(
         identity=str(verdict["trace_id"] or verdict["case_id"]),
         at_ns=min(_nanoseconds(str(verdict["created_at"])), int(verdict.get("closed_ns", 1 << 63))),  # type: ignore[call-overload]  # a time
@@ -118,8 +126,8 @@ def observe_stored(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
         revision=int(verdict.get("revision", 1)),  # type: ignore[call-overload]  # a whole number
         composite=None if (norm := verdict["composite_norm"]) is None else float(norm),  # type: ignore[arg-type]  # a number
         blockers=tuple(map(str, verdict.get("blockers") or ())),  # type: ignore[call-overload]  # a list by the verdict's format
-        judge_failed=verdict["passed"] is None
-        and any(score["status"] == Failed.status and score["weight"] for score in scores),
+        judge_failed=bool(failed),
+        unasked=any(map(_is_of_outage, failed)),
         metrics={
             str(score["metric"]): float(score["value"])  # type: ignore[arg-type]  # scored: a number
             for score in scores
@@ -129,6 +137,10 @@ def observe_stored(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
         cluster=None if (cluster := verdict.get("cluster", verdict.get("session_id"))) is None else str(cluster),
         slices=slices if isinstance(slices := verdict.get("slices"), Mapping) else {},
     )
+
+
+def _is_of_outage(reason: str) -> bool:
+    return OUTAGE in reason or EMBEDDINGS_OUT in reason
 
 
 @lru_cache(maxsize=16)  # all verdicts on a trace are of one moment

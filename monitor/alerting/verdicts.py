@@ -243,41 +243,58 @@ class LastReceived:
         return SilenceCause.NO_SPANS if listened else SilenceCause.UNKNOWN
 
 
-_LATE_NS: Final = MINUTE_NS
-"""How long a trace has waited that counts: shorter than that a judge may take."""
-
-
 class Awaited:
     """Traces that wait because of an outage of a judge or of embeddings, by what their verdicts will count for.
 
     Those that words decide are there meanwhile, and are not like the rest. A judge that is merely behind is asked about
     all in turn.
 
+    Those that a spent budget left without an answer count for ``window_ns``: none of their kind is in the sample.
+
     Args:
         out: Whether a judge or embeddings are out of reach now.
+        window_ns: How long verdicts count.
     """
 
-    def __init__(self, out: Callable[[], bool]) -> None:
-        self._out, self._out_ns = out, -1
+    def __init__(self, out: Callable[[], bool], window_ns: int = HOUR_NS) -> None:
+        self._out, self._out_ns, self._window_ns = out, -1, window_ns
+        self._undrawn: dict[Key, dict[int, float]] = {}  # by the minute
         self._since: dict[Key, dict[bytes, tuple[int, float]]] = {}
         self._keys: dict[bytes, tuple[Key, ...]] = {}
 
-    def waits(self, trace_id: bytes, keys: Iterable[Key], weight: float, now_ns: int) -> None:
-        """A trace that stands for ``weight`` traces waits."""
+    def waits(self, trace_id: bytes, weights: Mapping[Key, float], now_ns: int) -> None:
+        """A trace waits; ``weights`` is how many traces, or sessions, it stands for under each key."""
         if trace_id not in self._keys:
-            self._keys[trace_id] = tuple(keys)
-            for key in self._keys[trace_id]:
+            self._keys[trace_id] = tuple(weights)
+            for key, weight in weights.items():
                 self._since.setdefault(key, {})[trace_id] = now_ns, weight
 
     def committed(self, result: TraceResult) -> None:
         """A trace has ended, with an answer or without."""
+        sampling = result.details.get("sampling", {})
+        if sampling.get("judged_share") == 0 and (probability := sampling.get("probability")):
+            environment, minute = result.details.get("environment"), result.ended_ns // MINUTE_NS
+            for rubric in sampling.get("over_budget", ()):
+                key = Key.of(result.service, environment, rubric)
+                minutes = self._undrawn.get(key, {})
+                self._undrawn[key] = {at: weight for at, weight in minutes.items() if self._counts(at, result.ended_ns)}
+                self._undrawn[key][minute] = minutes.get(minute, 0.0) + 1 / probability
         for key in self._keys.pop(result.trace_id, ()):
             del self._since[key][result.trace_id]
             if not self._since[key]:
                 del self._since[key]
 
+    def _counts(self, minute: int, now_ns: int) -> bool:
+        return now_ns - self._window_ns < minute * MINUTE_NS <= now_ns
+
+    def weights(self, now_ns: int) -> dict[Key, float]:
+        """The weight of each key that has one."""
+        found = {key: self.weight(key, now_ns) for key in (*self._since, *self._undrawn)}
+        return {key: weight for key, weight in found.items() if weight}
+
     def weight(self, key: Key, now_ns: int) -> float:
-        """How many traces stand for all that wait under a key."""
-        self._out_ns = now_ns if self._out() else min(self._out_ns, now_ns)
-        until_ns = min(self._out_ns, now_ns - _LATE_NS)
-        return sum(weight for since_ns, weight in self._since.get(key, {}).values() if since_ns <= until_ns)
+        """How many traces stand for all that wait under a key, or that the budget did not reach for."""
+        until_ns = self._out_ns = now_ns if self._out() else min(self._out_ns, now_ns)
+        waiting = sum(weight for since_ns, weight in self._since.get(key, {}).values() if since_ns <= until_ns)
+        undrawn = self._undrawn.get(key, {}).items()
+        return waiting + sum(weight for minute, weight in undrawn if self._counts(minute, now_ns))

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from sidejudge.monitor.config.units import Duration
 from sidejudge.scoring.alerts.condition import (
@@ -26,21 +26,33 @@ from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import AlertEvent, fingerprint
 from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Posted, Stage, advance
 from sidejudge.scoring.alerts.quality import FORGOTTEN_NS, place_of
+from sidejudge.scoring.lexical.shown_text import label_of
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.statistics.arrivals import LEARNED_NS
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.status.hysteresis import ALARMS, HysteresisState, Look, contradicted, step
 from sidejudge.scoring.status.metric_status import MetricStatus
-from sidejudge.scoring.status.service_status import ServiceStatus, Silence, SilenceCause
+from sidejudge.scoring.status.service_status import (
+    RELEASED,
+    ServiceStatus,
+    Silence,
+    SilenceCause,
+    SliceStatus,
+    StatusChange,
+)
 from sidejudge.scoring.status.status import (
+    WAITS,
     WORST_FIRST,
     Appraisal,
     Drops,
     Policy,
     Status,
     appraise,
+    left_open,
     lies_below,
+    may_turn,
+    mostly_waits,
     ruled_out,
 )
 from sidejudge.scoring.trace.span import JsonRecord
@@ -57,10 +69,9 @@ PASSING_NS = 10 * MINUTE_NS
 """A recovery passes through lesser states: an alert that a more severe one muted is reported if it lasts longer than
 this, and the figures of that moment show it.
 """
-_STATE, _SLICES, _ALERT, _JUDGES = "state/", "slices/", "alert/", "judges"
-_WAITS: Final = "; traces that wait for an answer may decide otherwise"
-_MOST_OPEN: Final = 0.5
-"""The share of traces that wait beyond which nothing is healthy."""
+READ_AGAIN_NS: Final = 3 * MINUTE_NS
+"""After a start what waited before it counts for so long: it is read again, and the judge is asked again."""
+_STATE, _SLICES, _ALERT, _JUDGES, _WAITED = "state/", "slices/", "alert/", "judges", "waited"
 _BREACHED_LAST: Final = (False, None, True)
 _FIGURES: Final = (
     "estimate", "incomplete", "judge_failed", "forced", "composite_mean", "metric_means", "missing", "cascade",
@@ -70,13 +81,6 @@ _FIGURES: Final = (
 WATCHED_BY_DEFAULT: Final[Mapping[str, WatchedWindow]] = {
     name: WatchedWindow.of(rubric) for name, rubric in RUBRICS.items()
 }
-
-
-class _Undecided(NamedTuple):
-    """The share of the traces that wait for an answer, in (0, 1), and the status if all of them pass."""
-
-    share: float
-    mildest: Status
 
 
 class KeyWindows(Protocol):
@@ -138,6 +142,8 @@ class Watch:
         """Why a service has had no verdict since a time, in ns."""
         self.awaited: Callable[[Key, int], float] = lambda _key, _now_ns: 0.0
         """How many traces stand for those of a key that wait for an answer at a time, in ns."""
+        self._waited: dict[Key, float] = {}
+        self._waited_until_ns: int | None = None
         self._by_id = {condition.id: condition for condition in self.conditions}
         self._tracked: dict[Key, Tracked] = {}
         self._unheard: dict[tuple[str, Labels], int] = {}  # and when each was muted last
@@ -255,7 +261,11 @@ class Watch:
         self._follow_shares()
         if self.cursor_ns > facts.now_ns + HOUR_NS:  # the clock was ahead, and was set back
             self.cursor_ns = facts.now_ns
+        self._waited_until_ns = self._waited_until_ns or facts.now_ns + READ_AGAIN_NS
+        if facts.now_ns >= self._waited_until_ns:
+            self._waited = {key: weight for key in keys if (weight := self.awaited(key, facts.now_ns))}
         windows, adaptive = [], self.declared.policy.mode == "adaptive"
+        waiting: dict[Key, float] = {}
         slices = sum(tracked.sliced.series for tracked in self._tracked.values())  # added up once, not for each key
         for key in keys:
             if (tracked := self._tracked.get(key)) is not None:
@@ -268,7 +278,7 @@ class Watch:
                 tracked.sliced.look(self.declared, pace, facts.now_ns, room=room)
                 slices += tracked.sliced.series
             status = self._in_force(key, facts.now_ns)
-            silence = status.silence
+            silence, waiting[key] = status.silence, status.waiting
             if tracked is not None:
                 tracked.cause = silence.cause if silence is not None else None
             seen = Details() if silence is not None else details.get(key, Details())
@@ -279,7 +289,8 @@ class Watch:
                     violating=seen.violating, keeping=seen.keeping, judge_failed=seen.judge_failed,
                 )
             )  # fmt: skip
-        limited = self.metrics.look(metrics, facts.now_ns)
+        waiting |= {key: self.awaited(key, facts.now_ns) for _, key in metrics if key not in waiting}
+        limited = self.metrics.look(metrics, facts.now_ns, waiting)
         return list(self._advance(replace(facts, windows=windows, metrics=limited), self.conditions))
 
     def look_at_trouble(self, facts: Observed) -> list[AlertEvent]:
@@ -320,8 +331,10 @@ class Watch:
         kept |= {_SLICES + json.dumps(key): stated for key, stated in self._kept_slices.items()}
         kept |= {_ALERT + fingerprint(*place): json.dumps(stated) for place, stated in self.stated_alerts()}
         judges = {name: [[*each], self.begun_ns.get(name, 0)] for name, each in self._judges.items()}
+        waited = json.dumps([[*each] for each in self._waited.items()])
         return {
             **kept, **self.metrics.to_memory(), "cursor": str(self.cursor_ns), _JUDGES: json.dumps(judges),
+            _WAITED: waited,
         }  # fmt: skip
 
     def restore(self, kept: Mapping[str, str], rubrics: Collection[str] | None = None) -> None:
@@ -330,6 +343,8 @@ class Watch:
         ``rubrics``: those that there are; None: any. Of one that is gone nothing is known any more.
         """
         self.cursor_ns = int(kept.get("cursor", "0"))
+        self._waited = {Key(*key): float(weight) for key, weight in json.loads(kept.get(_WAITED, "[]"))}
+        self._waited_until_ns = None
         self.metrics.restore(kept)
         for name, record in kept.items():
             if name.startswith((_STATE, _SLICES)):
@@ -415,6 +430,10 @@ class Watch:
         if drops is not None and (fallen := self._since_fall(key, now_ns)) is not None:
             drops = replace(drops, since=fallen.estimate)
         found = self._windows.status(key, now_ns, policy if margin is None else policy.raised(margin), sequence, drops)
+        waiting = self.awaited(key, now_ns)
+        if self._waited_until_ns is None or now_ns < self._waited_until_ns:
+            waiting = max(waiting, self._waited.get(key, 0.0))
+        found = replace(found, waiting=found.waiting + waiting)
         if tracked is None:
             return found
         found = replace(found, last_ns=tracked.arrivals.last_ns)
@@ -472,42 +491,32 @@ class Watch:
             # upper bound would rise where the window empties.
             point = replace(self.declared.policy_of(key.rubric).raised(rule.recovery_margin), mode="point")
             better = min(better, appraise(raised.estimate, point).status, key=WORST_FIRST.index)
-        look, undecided = _look_at(plain, better), self._undecided(key, plain, now_ns)
-        if undecided is not None:
-            if undecided.mildest not in ALARMS or look.status not in ALARMS:
+        look, mildest = _look_at(plain, better), self._mildest(key, plain, now_ns)
+        if mildest is not None:
+            if mildest not in ALARMS or look.status not in ALARMS:
                 return
-            mildest = max(undecided.mildest, look.status, key=WORST_FIRST.index)
+            mildest = max(mildest, look.status, key=WORST_FIRST.index)
             look = replace(look, status=mildest, with_margin=Status.CRITICAL, ruled_out=None)
         tracked.held = step(tracked.held, look, now_ns, rule)
-
-    def _undecided(self, key: Key, found: ServiceStatus, now_ns: int) -> _Undecided | None:
-        """What traces that wait for an answer leave open; None where no threshold lies between their best and worst.
-
-        Those that need no answer are unlike them: where one judges by words first, what words decide passes or fails.
-        """
-        known, waiting = found.estimate, self.awaited(key, now_ns)
-        if not waiting or known is None or found.silence is not None or self.declared.policy.mode == "point":
-            return None
-        passed, weight, limits = known.pass_ratio * known.weight_sum, known.weight_sum + waiting, found.thresholds
-        lowest, highest = round(passed / weight, 9), round((passed + waiting) / weight, 9)
-        if not any(lowest < limit <= highest for limit in (limits.warning, limits.critical)):
-            return None
-        mildest = Status.HEALTHY if highest >= limits.warning else Status.WARNING
-        return _Undecided(waiting / weight, mildest)
 
     def _in_force(self, key: Key, now_ns: int) -> ServiceStatus:
         moment, tracked = self._of_the_moment(key, now_ns), self._tracked.get(key)
         if tracked is None:
             return moment
         pace = self._pace(key)
-        current = replace(moment, change=tracked.change(self.declared, pace))
+        most = mostly_waits(moment.estimate, moment.waiting)
+        current = replace(moment, change=self._change(key, tracked, moment, now_ns))
         if self._checks_scenario(key):
-            current = replace(current, drift=change_of(tracked.drift, tracked.drift_chart(self.declared, pace)))
+            drift = change_of(tracked.drift, tracked.drift_chart(self.declared, pace))
+            current = replace(current, drift=self._as_alerted(key, drift, "scenario_drift") if most else drift)
         if tracked.sequence is not None:
             current = replace(current, sequence_upper=tracked.sequence.upper)
-        current = replace(current, slices=tracked.sliced.statuses)
-        held = tracked.held
-        if self.declared.policy.mode == "point" or moment.silence is not None:
+        slices = tracked.sliced.statuses
+        current = replace(
+            current, slices=tuple(self._slice_as_alerted(key, each) for each in slices) if most else slices
+        )
+        held, mildest = tracked.held, self._mildest(key, moment, now_ns)
+        if (self.declared.policy.mode == "point" and mildest is None) or moment.silence is not None:
             same = held is not None and held.status is moment.appraisal.status
             return replace(current, since_ns=held.since_ns if same and held else None)
         if held is None and moment.appraisal.status is Status.INSUFFICIENT_DATA:
@@ -515,14 +524,58 @@ class Watch:
         if held is None:
             so_far = f"decided within {Duration(self.declared.look_ns)}; so far {moment.appraisal.reason}"
             return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, so_far))
-        undecided = self._undecided(key, moment, now_ns)
-        if (instead := _instead(held.status, moment, undecided)) is not None:
+        if (instead := _instead(held.status, moment, mildest)) is not None:
             found = replace(current, appraisal=_stated(replace(held, status=instead), moment, self.declared))
         else:
             found = replace(current, appraisal=_stated(held, moment, self.declared), since_ns=held.since_ns)
-        if undecided is not None:
-            found = replace(found, appraisal=replace(found.appraisal, reason=found.appraisal.reason + _WAITS))
+        if mildest is not None:
+            found = replace(found, appraisal=replace(found.appraisal, reason=found.appraisal.reason + WAITS))
         return self._shown(key, found, now_ns)
+
+    def _mildest(self, key: Key, found: ServiceStatus, now_ns: int) -> Status | None:
+        """The status if all traces that wait for an answer, or got none, pass; None where it does not depend on them.
+
+        An alarm on a fall rests on the verdicts since, which are few beside those of the window.
+        """
+        limits, level = found.thresholds, found.appraisal.status
+        if not found.waiting or found.silence is not None:
+            return None
+        reach = left_open(found.estimate, found.waiting, limits.warning, limits.critical)
+        fallen = self._since_fall(key, now_ns) if reach is None and level in ALARMS else None
+        if fallen is not None:
+            limit = limits.critical if level is Status.CRITICAL else limits.warning
+            reach = left_open(fallen.estimate, found.waiting, limit)
+        if reach is None:
+            return None
+        return Status.HEALTHY if reach[1] >= limits.warning else Status.WARNING
+
+    def _fires(self, condition: str, labels: Labels) -> Alert | None:
+        alert = self.alerts.get((condition, labels))
+        return alert if alert is not None and alert.stage is not Stage.PENDING else None
+
+    def _change(self, key: Key, tracked: Tracked, moment: ServiceStatus, now_ns: int) -> StatusChange | None:
+        """The change detector; where verdicts since the change, and all that waits, may turn it, as its alert is."""
+        change = tracked.change(self.declared, self._pace(key))
+        if change is None or not moment.waiting:
+            return change
+        since_ns = change.since_ns if change.alarmed else None
+        since = self._windows.status(key, now_ns, self.declared.policy_of(key.rubric), since_ns=since_ns).estimate
+        turns = may_turn(since, moment.waiting, change.good, below=change.alarmed)
+        return self._as_alerted(key, change, "pass_rate_change") if turns else change
+
+    def _as_alerted(self, key: Key, change: StatusChange, condition: str) -> StatusChange:
+        """A change detector that what waits leaves open: alarmed where, and since when, its alert is."""
+        alert = self._fires(condition, place_of(*key))
+        since_ns = change.since_ns
+        if alert is not None and since_ns is None:
+            since_ns = alert.finding.changed_ns or alert.since_ns
+        return replace(change, alarmed=alert is not None, since_ns=since_ns)
+
+    def _slice_as_alerted(self, key: Key, found: SliceStatus) -> SliceStatus:
+        """The same of a part of the traffic."""
+        labels = (*place_of(*key), ("slice", found.by), ("value", label_of(found.value)))
+        condition = "version_worse" if found.by in RELEASED else "slice_worse"
+        return replace(found, worse=self._fires(condition, labels) is not None)
 
     def _shown(self, key: Key, found: ServiceStatus, now_ns: int) -> ServiceStatus:
         """An alarm with the verdicts since the pass ratio fell, which raised it.
@@ -604,11 +657,11 @@ def _look_at(moment: ServiceStatus, with_margin: Status) -> Look:
     )  # fmt: skip
 
 
-def _instead(held: Status, moment: ServiceStatus, undecided: _Undecided | None) -> Status | None:
+def _instead(held: Status, moment: ServiceStatus, mildest: Status | None) -> Status | None:
     """What is shown in place of the status in force, which the figures of this moment rule out or leave open."""
-    if undecided is not None and held in ALARMS:
+    if mildest is not None and held in ALARMS:
         return None
-    if undecided is not None and undecided.share > _MOST_OPEN and held is Status.HEALTHY:
+    if mildest is not None and held is Status.HEALTHY and mostly_waits(moment.estimate, moment.waiting):
         return Status.INSUFFICIENT_DATA
     return contradicted(held, _look_at(moment, moment.appraisal.status))
 

@@ -46,6 +46,7 @@ class HeldObservation(NamedTuple):
     values: array[float]
     cascade: Escalation | None
     cluster: str | None
+    unasked: bool = False
 
 
 class _Mean:
@@ -72,7 +73,7 @@ class _Window:
     __slots__ = (
         "alone", "cascade", "clusters", "composite", "expiry", "failed_weight", "failures", "forced", "incomplete",
         "incomplete_weight", "judge_failed", "latest_ns", "members", "metrics", "n", "names", "since_ns",
-        "squared_weight", "stretch", "weight",
+        "squared_weight", "stretch", "unasked_weight", "weight",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -82,7 +83,7 @@ class _Window:
         self.expiry: list[tuple[int, str]] = []
         self.n = self.failures = self.incomplete = self.judge_failed = self.forced = 0
         self.weight, self.failed_weight, self.squared_weight = ExactSum(), ExactSum(), ExactSum()
-        self.incomplete_weight = ExactSum()
+        self.incomplete_weight, self.unasked_weight = ExactSum(), ExactSum()
         self.cascade: CascadeSums | None = None
         self.alone = self.latest_ns = 0
         self.clusters: dict[str, int] = {}
@@ -99,6 +100,7 @@ class _Window:
             seen.at_ns, seen.passed, seen.weight, seen.selection == "forced", seen.judge_failed,
             self.names.setdefault(seen.blockers, seen.blockers), seen.revision, seen.composite,
             self.names.setdefault(names, names), array("d", seen.metrics.values()), seen.cascade, seen.cluster,
+            seen.unasked,
         )  # fmt: skip
         self.move(held, 1)
         self.members[seen.identity] = held
@@ -129,6 +131,8 @@ class _Window:
         if seen.passed is None:
             self.incomplete += sign
             self.incomplete_weight.add(seen.weight, sign)
+            if seen.unasked:
+                self.unasked_weight.add(seen.weight, sign)
         else:
             self.n += sign
             self.failures += sign * (not seen.passed)
@@ -350,7 +354,13 @@ class Windows:
                 missing_weight=window.incomplete_weight.value,
             ),
             thresholds=policy.thresholds, cascade=cascade, reach_ns=reach_ns,
+            waiting=window.unasked_weight.value if window else 0.0,
         )  # fmt: skip
+
+    def unasked(self) -> dict[Key, float]:
+        """How many traces stand for those in each window that an outage kept from an answer, where there are any."""
+        found = {key: window.unasked_weight.value for key, window in self._windows.items()}
+        return {key: weight for key, weight in found.items() if weight > 0}
 
     def know(self, key: Key) -> None:
         """Hold an empty window of a key that had verdicts once."""

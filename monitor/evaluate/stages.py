@@ -39,7 +39,7 @@ from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from .baselines import EFFORT, Baselines
 from .evaluator import Evaluation, Evaluator
-from .result import REPORTED, EvaluationJob, SessionTurn, TraceResult, fail, give_up, reason_of, revise
+from .result import REPORTED, EvaluationJob, SessionIdentity, SessionTurn, TraceResult, fail, give_up, reason_of, revise
 
 MOST_CALLS: Final = 200
 """Tool calls of a run whose names stay in the details of its result."""
@@ -79,6 +79,7 @@ class Conversations(Protocol):
 
     @property
     def router(self) -> Router: ...
+    def draw(self, identity: SessionIdentity) -> Decision: ...
     def turn(
         self, case: Case, *, started_ns: int, ended_ns: int, thinned: bool, before: TraceDocument | None
     ) -> SessionTurn | None: ...

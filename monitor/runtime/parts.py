@@ -68,6 +68,7 @@ from sidejudge.monitor.runtime.tuning import YieldToRequests
 from sidejudge.monitor.sessions.windows import SessionWindows
 from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.status.metric_status import APPLICATION
 from sidejudge.scoring.status.service_status import ServiceStatus
 
 from .builders import (
@@ -222,7 +223,7 @@ class MonitorParts(ABC):
     def _listening(self, clock_ns: Callable[[], int]) -> Callable[[str, EndReason, int], None]:
         """Who receives the ends of traces: the counters, and the watch, which asks why a service is silent."""
         received, exporter = LastReceived(clock_ns), self.exporter
-        self.awaited = Awaited(lambda: self.pipeline.judge_queue.out)
+        self.awaited = Awaited(lambda: self.pipeline.judge_queue.out, self.windows.window_ns)
         self.watch.awaited = self.awaited.weight
         self.received = received
         self.watch.why_silent = received.cause
@@ -347,7 +348,7 @@ class MonitorParts(ABC):
             self.fleet, self.board, self.watch, self.windows, figures=self.figures, rubrics=self.rubrics,
             store=self.store, notifications=self.notifications, count=self._count_event,
             labels=self.annotating.labels if self.annotating else dict, clock_ns=self.clock_ns,
-            hash_key=self.config.sampling.hash_key,
+            hash_key=self.config.sampling.hash_key, waiting=self.awaited.weights,
         )  # fmt: skip
 
     def _build_schedule(self, waiting: JudgeQueue) -> EvaluationSchedule:
@@ -395,12 +396,19 @@ class MonitorParts(ABC):
     def _waits_for_an_answer(self, job: EvaluationJob) -> None:
         if job.service is not None:
             self.received.waits(job.service)
-        if self.sessions is not None and job.turn is not None:
-            self.sessions.expect(job.turn.identity, job.trace_id)
+        weights: dict[Key, float] = {}
         if job.evaluation is not None:
             case, probability = job.evaluation.case, job.decision.probability if job.decision is not None else None
-            keys = [Key.of(case.service, case.environment, each.id) for each in job.evaluation.rubrics]
-            self.awaited.waits(job.trace_id, keys, 1 / (probability or 1.0), self.clock_ns())
+            names = [*(each.id for each in job.evaluation.rubrics), APPLICATION]
+            weights |= {Key.of(case.service, case.environment, name): 1 / (probability or 1.0) for name in names}
+        turns = self.pipeline.stages.conversations
+        if self.sessions is not None and turns is not None and job.turn is not None:
+            identity = job.turn.identity
+            if not self.sessions.expects(identity):  # the conversation waits too
+                of = [Key.of(identity.service, identity.environment, name) for name in self.config.session_rubrics]
+                weights |= dict.fromkeys(of, 1 / (turns.draw(identity).probability or 1.0))
+            self.sessions.expect(identity, job.trace_id)
+        self.awaited.waits(job.trace_id, weights, self.clock_ns())
 
     def _wake(self) -> None:
         self.judging.wake()

@@ -312,6 +312,12 @@ class MonitorQueries:
                 await asyncio.sleep(0)
             yield each
 
+    def _unanswered(self, now_ns: int) -> dict[tuple[str, str, str], float]:
+        """How many traces stand for those without an answer here, of each rubric in force."""
+        waiting, unasked = self._parts.awaited.weights(now_ns), self._parts.windows.unasked()
+        keys = [key for key in {*waiting, *unasked} if key.rubric in self._parts.rubrics]
+        return {key: waiting.get(key, 0.0) + unasked.get(key, 0.0) for key in keys}
+
     def snapshot(self, services: Iterable[ServiceStatus] | None = None) -> Snapshot:
         """The gauges of this moment; ``services`` are their statuses where they are known already."""
         now_ns = self.clock_ns()
@@ -337,6 +343,7 @@ class MonitorQueries:
         return Snapshot(
             services=corrected(self._watch.service_statuses(now_ns) if services is None else services, agreement),
             agreement=agreement,
+            unanswered=self._unanswered(now_ns),
             failures=self._parts.failures.latest,
             traces_open=self._parts.outcomes.open,
             sampling_rate=self._parts.sampling_rate(),

@@ -132,6 +132,10 @@ class SessionWindows:
             self._expected[trace_id] = identity
             self._expecting[identity] += 1
 
+    def expects(self, identity: SessionIdentity) -> bool:
+        """Whether a turn of it waits for its verdict."""
+        return identity in self._expecting
+
     def ended(self, trace_id: bytes) -> None:
         """A trace has ended, whether it has joined or not."""
         if (identity := self._expected.pop(trace_id, None)) is not None:

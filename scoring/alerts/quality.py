@@ -12,7 +12,7 @@ from sidejudge.scoring.lexical.shown_text import label_of
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.status.metric_status import Level, MetricStatus
 from sidejudge.scoring.status.service_status import RELEASED, ServiceStatus, StatusChange
-from sidejudge.scoring.status.status import UNKNOWN, Policy, Status, lies_below
+from sidejudge.scoring.status.status import UNKNOWN, Policy, Status, lies_below, may_turn, mostly_waits
 from sidejudge.scoring.trace.time_units import DAY_NS
 
 from .condition import PLACE, VIOLATION, AlertFinding, BeyondLimit, Condition, Labels, Observed, Severity
@@ -148,18 +148,19 @@ def is_followed(limit: float) -> bool:
 
 def share_found(
     labels: Labels, events: Estimate | None, limit: float, policy: Policy, what: str,
-    *, name: str = VIOLATION, beyond: Mapping[str, BeyondLimit] | None = None,
+    *, name: str = VIOLATION, beyond: Mapping[str, BeyondLimit] | None = None, waiting: float = 0.0,
 ) -> AlertFinding:  # fmt: skip
     """The finding on a share of events: its lower bound against its limit, with the guards of the pass ratio.
 
     Where ``beyond`` is given, it alone decides, and an alert states the share since the change: the whole window also
-    holds what was before, and may be within the limit.
+    holds what was before, and may be within the limit. ``waiting`` traces, without an answer, count both ways.
     """
     beyond = beyond if is_followed(limit) else None
     proven = (beyond or {}).get(name)
     if events is not None and proven is not None:
+        waits = may_turn(events, waiting, round(1 - limit, 9), below=True)
         return AlertFinding(
-            labels=labels, breached=True, value=proven.share, limit=limit,
+            labels=labels, breached=None if waits else True, undecided=waits, value=proven.share, limit=limit,
             changed_ns=proven.since_ns, measured_ns=proven.since_ns,
             stated=f"{what}: {proven.share:.1%} of the verdicts since it rose, the limit is {limit:.1%}",
         )  # fmt: skip
@@ -169,8 +170,10 @@ def share_found(
     apart = events.one_sided
     share, lower, upper = 1 - events.pass_ratio, 1 - apart.upper, 1 - apart.lower
     breached = beyond is None and round(lower, 9) > limit and events.failures >= policy.min_failures
+    waits = may_turn(events, waiting, round(1 - limit, 9), below=breached)
     return AlertFinding(
-        labels=labels, breached=breached, value=share, lower=lower, upper=upper, n=events.n, limit=limit,
+        labels=labels, breached=None if waits else breached, undecided=waits, value=share, lower=lower, upper=upper,
+        n=events.n, limit=limit,
         stated=f"{what}: {share:.1%} (at least {lower:.1%}) of {events.n} verdicts, the limit is {limit:.1%}",
     )  # fmt: skip
 
@@ -288,7 +291,7 @@ def _blocked(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFin
         for metric, events in window.blocked.items():
             yield share_found(
                 (*place(window.status), ("metric", metric)), events, limit, policy, f"blocked by {metric}",
-                name=metric, beyond=window.beyond,
+                name=metric, beyond=window.beyond, waiting=window.status.waiting,
             )  # fmt: skip
 
 
@@ -302,10 +305,11 @@ def _means(facts: Observed, policy: Policy) -> Iterator[AlertFinding]:
             favourable = estimate.upper if higher_is_better else estimate.lower
             apart = round(favourable, 9) - round(bound, 9)
             worse = apart < 0 if higher_is_better else apart > 0
-            enough = estimate.effective_n >= policy.min_samples
+            waits = mostly_waits(window.status.estimate, window.status.waiting)
+            enough = estimate.effective_n >= policy.min_samples and not waits
             yield AlertFinding(
-                labels=labels, breached=worse if enough else None, value=estimate.mean, lower=estimate.lower,
-                upper=estimate.upper, n=estimate.n, limit=bound,
+                labels=labels, breached=worse if enough else None, undecided=waits, value=estimate.mean,
+                lower=estimate.lower, upper=estimate.upper, n=estimate.n, limit=bound,
                 stated=f"mean of {metric} {estimate.mean:.4g}, between {estimate.lower:.4g} and {estimate.upper:.4g} "
                 f"of {estimate.n}; acceptable is {'at least' if higher_is_better else 'at most'} {bound:g}",
             )  # fmt: skip
@@ -316,7 +320,7 @@ def _violating(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertF
         if window.violating is not None:
             yield share_found(
                 place(window.status), window.violating, limit, policy, "departing from the scenario",
-                beyond=window.beyond,
+                beyond=window.beyond, waiting=window.status.waiting,
             )  # fmt: skip
 
 

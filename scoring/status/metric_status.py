@@ -19,7 +19,7 @@ from sidejudge.scoring.statistics.estimate import effective_n
 from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, Interval, wilson
 from sidejudge.scoring.statistics.quantile import Measured, quantile
 
-from .status import Appraisal, Mode, Policy, Status
+from .status import Appraisal, Mode, Policy, Status, both_ways
 
 APPLICATION: Final = ""
 """The rubric's name for figures that belong to no rubric: the application's own figures."""
@@ -118,7 +118,7 @@ class MetricEstimate:
     """The metric in one window: ``value`` from ``n`` values, with the interval that holds with 95 % at any look.
 
     A bound is None where the values do not determine it. ``effective_n`` accounts for weights and clusters. ``kept``
-    holds the share of each level.
+    holds the share of each level, ``weight_sum`` is how many traces the values stand for.
     """
 
     value: float
@@ -128,6 +128,7 @@ class MetricEstimate:
     effective_n: float
     clusters: int | None = None
     kept: Mapping[Level, KeptShare] = field(default_factory=dict)
+    weight_sum: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +181,19 @@ def metric_ruled_out(limit: MetricLimit, estimate: MetricEstimate | None) -> Sta
     return next((_LEVELS[level] for level, bound in levels if keeps_to(limit, estimate, bound)), None)
 
 
+def mildest_metric(limit: MetricLimit, estimate: MetricEstimate | None, waiting: float) -> Status | None:
+    """The status if all ``waiting`` traces, which have no answer, keep to the limit; None where it does not depend."""
+    if estimate is None or waiting <= 0:
+        return None
+    found, is_open = Status.HEALTHY, False
+    for level, bound in reversed([*limit.levels]):
+        threshold = round(limit.threshold(bound), 9)
+        lowest, highest = both_ways(estimate.kept[level].share, estimate.weight_sum, waiting)
+        is_open = is_open or lowest < threshold <= highest
+        found = _LEVELS[level] if highest < threshold else found
+    return found if is_open else None
+
+
 def metric_estimate(
     limit: MetricLimit, values: Sequence[Measured], design_effect: float = 1.0, largest: float = 0.0, *, begins: int = 1
 ) -> MetricEstimate | None:
@@ -198,6 +212,7 @@ def metric_estimate(
         value=value, lower=lower, upper=upper, n=len(values), effective_n=size,
         clusters=sum(row.cluster is None for row in values) + len(named) if named else None,
         kept={level: _kept(limit, bound, values, size) for level, bound in limit.levels},
+        weight_sum=math.fsum(row.weight for row in values),
     )  # fmt: skip
 
 

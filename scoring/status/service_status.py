@@ -90,7 +90,8 @@ class ServiceStatus:
     changes, None without a cascade; with one, the estimate is of the strongest judge's pass ratio. ``last_ns`` is the
     time of the last verdict that passed or failed, ``reach_ns`` how far back the window reaches, None where it was not
     requested; ``silence`` explains the status *no data*. ``slices`` are the parts of its traffic that are worse than
-    the others, or nearest to it, the worst first.
+    the others, or nearest to it, the worst first. ``waiting`` is how many traces stand for those that an outage, or a
+    budget that is spent, leaves without an answer: they wait, or have got none within the window.
     """
 
     service: str
@@ -116,6 +117,7 @@ class ServiceStatus:
     reach_ns: int | None = None
     silence: Silence | None = None
     slices: tuple[SliceStatus, ...] = ()
+    waiting: float = 0.0
 
 
 MonitorState: TypeAlias = Literal["working", "quiet", "left", "gone"]

@@ -35,6 +35,10 @@ _HOLDS = 0.5
 """Evidence of this share of the convincing amount keeps a raised alert, but raises none."""
 
 
+WAITS = "; traces without an answer may decide otherwise"
+"""The end of a reason where traces that wait for an answer, or got none, leave a status open."""
+
+
 class Status(StrEnum):
     """The five states, as Prometheus, the API and the pages name them. ``no_data``: verdicts no longer come."""
 
@@ -224,6 +228,37 @@ def _contradicted(estimate: Estimate, warning: float) -> Appraisal:
 def lies_below(estimate: Estimate | None, threshold: float) -> bool:
     """Whether the window's interval lies wholly below a threshold, compared after rounding to 9 decimals."""
     return estimate is not None and round(estimate.upper, 9) < threshold
+
+
+def left_open(estimate: Estimate | None, waiting: float, *limits: float) -> tuple[float, float] | None:
+    """The pass ratio if all ``waiting`` traces fail, and if all pass; None where no limit lies between the two.
+
+    ``waiting`` is how many traces stand for those that wait for an answer, or got none because nobody could be asked.
+    Those that need no answer are unlike them: where one judges by words first, what words decide passes or fails.
+    """
+    if estimate is None or waiting <= 0:
+        return None
+    lowest, highest = both_ways(estimate.pass_ratio, estimate.weight_sum, waiting)
+    return (lowest, highest) if any(lowest < limit <= highest for limit in limits) else None
+
+
+def both_ways(ratio: float, weight: float, waiting: float) -> tuple[float, float]:
+    """A ratio over traces of this weight in all, if all ``waiting`` ones besides fail, and if all pass."""
+    passed, whole = ratio * weight, weight + waiting
+    return round(passed / whole, 9), round((passed + waiting) / whole, 9)
+
+
+def may_turn(estimate: Estimate | None, waiting: float, limit: float, *, below: bool) -> bool:
+    """Whether ``waiting`` traces could lift a ratio that is ``below`` a limit to it, or bring another below it."""
+    if estimate is None or waiting <= 0:
+        return False
+    lowest, highest = both_ways(estimate.pass_ratio, estimate.weight_sum, waiting)
+    return highest >= limit if below else lowest < limit
+
+
+def mostly_waits(estimate: Estimate | None, waiting: float) -> bool:
+    """Whether more traces wait, or got no answer, than have a verdict."""
+    return waiting > (0.0 if estimate is None else estimate.weight_sum)
 
 
 def ruled_out(estimate: Estimate | None, thresholds: Thresholds) -> Status | None:

@@ -37,6 +37,12 @@ STATUS = gauge(
     "sidejudge_status", labels=(*WHO, "status"),
     help="1 for the status in force, 0 for the others. This process's view, for display.",
 )  # fmt: skip
+UNANSWERED = gauge(
+    "sidejudge_unanswered_traces", labels=WHO,
+    help="How many traces stand for those without an answer: they wait while a judge or embeddings are out of reach, "
+    "or got none within the window in an outage or because the budget was spent. This process's own.",
+    note="Absent while there are none. A rule that compares a pass ratio counts them both ways.",
+)  # fmt: skip
 LAST_VERDICT = gauge(
     "sidejudge_last_verdict_timestamp_seconds", labels=WHO,
     help="When the last verdict that passed or failed was reached. This process's view, or its fleet's.",

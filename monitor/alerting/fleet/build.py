@@ -21,6 +21,7 @@ from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.alerting.failures import illustrated_firing
 from sidejudge.monitor.alerting.notify.build import Notifications
+from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.alerting.schedule import AlertListener
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
@@ -95,6 +96,7 @@ def fleet_parts(
     fleet: Fleet, board: FleetBoard, watch: Watch, windows: Windows, *, figures: Windows,
     rubrics: Mapping[str, Rubric], store: Store, notifications: Notifications, count: AlertListener,
     labels: Callable[[], Mapping[str, LabelSums]], clock_ns: Callable[[], int], hash_key: bytes = b"",
+    waiting: Callable[[int], Mapping[Key, float]] = lambda _now_ns: {},
 ) -> FleetParts:  # fmt: skip
     """The status of the fleet over these parts of a monitor; ``board`` shows it from now on."""
 
@@ -121,7 +123,7 @@ def fleet_parts(
         pass_on=pass_on, note=notifications.note, illustrated=shown,
         in_force=in_force,
         undelivered=lambda: sum(each.waiting for each in notifications.exports()), labels=labels,
-        hash_key=hash_key,
+        hash_key=hash_key, waiting=waiting,
     )  # fmt: skip
     board.status = status
     return FleetParts(fleet=fleet, watch=watch, publisher=publisher, status=status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sidejudge.monitor.alerting.details import WatchedWindow, limited_shares
@@ -103,6 +103,10 @@ class SlicePublisher:
             return None
         return {key: part for key, _, part in parts}
 
+    def versions(self, rubrics: Iterable[str]) -> dict[str, str]:
+        """The versions in force of these rubrics."""
+        return {rubric: version for rubric in rubrics if (version := self._version(rubric)) is not None}
+
     async def due(self, now_ns: int, *, ends: bool = False) -> dict[int, bytes]:
         """The slices to publish, the oldest first; call ``published`` once that is committed.
 
@@ -155,5 +159,5 @@ class SlicePublisher:
         for key, of in firsts.items():
             parts.setdefault(key, KeySlice()).firsts = bounded(of)
             parts[key].sliced = bounded_slices(self._sliced.get(number, {}).get(key, Counter()))
-        versions = {key.rubric: version for key in parts if (version := self._version(key.rubric)) is not None}
+        versions = self.versions(key.rubric for key in parts)
         return encoded(parts, versions) + values_body(number, members, self._limits, versions)

@@ -226,6 +226,28 @@ def decoded(body: bytes) -> Iterator[tuple[Key, str | None, KeySlice]]:
         raise ValueError(f"not a slice of verdicts: {error}") from error
 
 
+WAITING: Final = "waiting"
+"""The name under which a monitor publishes what waits there, beside its slices: a version before it passes it over."""
+_WAITING: Final = msgspec.json.Decoder(
+    Annotated[list[tuple[str, str, str, str | None, Weight]], msgspec.Meta(max_length=MOST_KEYS)]
+)
+
+
+def encoded_waiting(weights: Mapping[Key, float], versions: Mapping[str, str]) -> bytes:
+    """How many traces stand for those of each key that wait for an answer; ``versions`` by rubric."""
+    stated = [[*key, versions.get(key.rubric), weight] for key, weight in sorted(weights.items())[:MOST_KEYS]]
+    return zlib.compress(json.dumps(stated, separators=(",", ":")).encode(), 6)
+
+
+def decoded_waiting(body: bytes) -> Iterator[tuple[Key, str | None, float]]:
+    """Key, rubric version and weight from the output of ``encoded_waiting``; ``ValueError`` for anything else."""
+    try:
+        for service, environment, rubric, rubric_version, weight in _WAITING.decode(_unpacked(body)):
+            yield Key(service, environment, rubric), rubric_version, weight
+    except (zlib.error, ValueError, msgspec.MsgspecError) as error:
+        raise ValueError(f"not what waits: {error}") from error
+
+
 def _stated(text: bytes) -> Iterator[tuple[str, str, str, str | None, _Stated]]:
     """The parts of a slice, each read once it is known to be small: read, text takes up to thirty times its length."""
     left = MOST_ENTRIES
@@ -255,6 +277,8 @@ def _put(part: KeySlice, seen: HeldObservation) -> None:
     if seen.passed is None:
         sums.count("incomplete")
         sums.add("incomplete_weight", weight)
+        if seen.unasked:
+            sums.add("unasked_weight", weight)
     else:
         _put_share(sums, "", weight, failed=not seen.passed)
         for metric in seen.blockers:

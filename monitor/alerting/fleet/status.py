@@ -30,7 +30,7 @@ from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import First, Key, SliceFirst
 from sidejudge.monitor.alerting.schedule import AlertListener
-from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.alerting.watch import READ_AGAIN_NS, Watch
 from sidejudge.scoring.alerts.condition import Condition, Observed
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
@@ -42,7 +42,7 @@ from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 from .document import DOCUMENT, REMEDY, FleetDocument, read_document, settings_digest
 from .publish import SlicePublisher
-from .slices import MOST_AHEAD, MOST_BYTES, SLICE_NS, end_ns, slice_of
+from .slices import MOST_AHEAD, MOST_BYTES, SLICE_NS, WAITING, encoded_waiting, end_ns, slice_of
 from .windows import MAX_KEYS, FleetValues, FleetWindows, InForce, divided
 
 log = logging.getLogger("sidejudge.fleet")
@@ -125,6 +125,7 @@ class FleetStatus:
         note: notes that receivers have got an event from another monitor.
         illustrated: an event with examples.
         undelivered: how many notices wait for their receivers here.
+        waiting: what waits for an answer here at a time, in ns, as how many traces stand for it.
         labels: people's labels by rubric, of the whole fleet (``alerts.corrected``).
         hash_key: what traces are drawn by, the same in all of the fleet.
         clock_s: seconds that never go back.
@@ -135,9 +136,10 @@ class FleetStatus:
         clock_ns: Callable[[], int], pass_on: AlertListener, note: AlertListener,
         in_force: InForce = lambda _, __: True, illustrated: Callable[[AlertEvent], AlertEvent] = lambda event: event,
         undelivered: Callable[[], int] = lambda: 0, labels: Callable[[], Mapping[str, LabelSums]] = dict,
+        waiting: Callable[[int], Mapping[Key, float]] = lambda _now_ns: {},
         hash_key: bytes = b"", clock_s: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self.name = name
+        self.name, self._waiting, self._has_waited, self._read_again_ns = name, waiting, False, 0
         self._clock_s, self._known_s = clock_s, clock_s()
         self.document: FleetDocument | None = None
         self._followed = b""
@@ -199,8 +201,8 @@ class FleetStatus:
         await self._know_published(transaction, now_ns)
         slices = await self._publisher.due(now_ns)
         async with transaction() as tables:
-            if slices:
-                await tables.publish({str(number): body for number, body in slices.items()})
+            if rows := self._rows(slices, now_ns):
+                await tables.publish(rows)
             held = {_number(name): at_s for name, at_s in (await tables.held()).items()}
             loaded = {} if leading else await tables.load([DOCUMENT])
         self._publisher.published(list(slices), held, now_ns, self._declared.reach_ns)
@@ -213,7 +215,9 @@ class FleetStatus:
         if self._is_known:
             return
         async with transaction() as tables:
-            own = {_number(name): body for name, body in (await tables.own()).items()}
+            held = await tables.own()
+        own = {_number(name): body for name, body in held.items()}
+        self._has_waited, self._read_again_ns = WAITING in held, now_ns + READ_AGAIN_NS
         latest = slice_of(now_ns) + MOST_AHEAD
         await self._publisher.known({n: body for n, body in own.items() if 0 <= n <= latest}, now_ns)
         self._is_known = True
@@ -245,11 +249,22 @@ class FleetStatus:
         """This monitor ends: the fleet gets its last verdicts, the next leader the events that receivers have."""
         now_ns = self._clock_ns()
         await self._know_published(transaction, now_ns)
-        if slices := await self._publisher.due(now_ns, ends=True):
+        if rows := self._rows(await self._publisher.due(now_ns, ends=True), now_ns):
             async with transaction() as tables:
-                await tables.publish({str(number): body for number, body in slices.items()})
+                await tables.publish(rows)
         if self._leading is not None:
             await self._settle(self._leading, transaction, wait=True)
+
+    def _rows(self, slices: Mapping[int, bytes], now_ns: int) -> dict[str, bytes]:
+        """Slices to publish, and what waits beside them: in each round while there is some, and once when it is over.
+
+        What an earlier run of this monitor has left there is over, or waits again.
+        """
+        rows, waiting = {str(number): body for number, body in slices.items()}, self._waiting(now_ns)
+        if waiting or (self._has_waited and now_ns >= self._read_again_ns):
+            self._has_waited = bool(waiting)
+            rows[WAITING] = encoded_waiting(waiting, self._publisher.versions({key.rubric for key in waiting}))
+        return rows
 
     async def _settle(self, leader: _Leader, transaction: OpenTables, *, wait: bool) -> None:
         """Save at once that receivers have the passed events, because the next leader would send them again."""
@@ -295,8 +310,10 @@ class FleetStatus:
             in_force=self._in_force,
         )  # fmt: skip
         values = FleetValues(self._declared, self._in_force)
+        watch = self._new_watch(windows, values.metrics)
+        watch.awaited = windows.waiting
         return _Leader(
-            self.name, watch=self._new_watch(windows, values.metrics), windows=windows, values=values,
+            self.name, watch=watch, windows=windows, values=values,
             watched=self._watched, illustrated=self._illustrated,
         )  # fmt: skip
 
@@ -469,7 +486,13 @@ class _Leader:
 
     def _take(self, rows: Sequence[WindowRow], now_ns: int) -> None:
         oldest = slice_of(now_ns - self._declared.reach_ns)
-        for monitor, name, body, _ in rows:
+        for monitor, name, body, age_s in rows:
+            if name == WAITING:
+                try:
+                    self._windows.put_waiting(monitor, now_ns - int(age_s * 1e9), body)
+                except ValueError as error:
+                    self._refuse(monitor, name, f"{error}"[:300])
+                continue
             number = _number(name)
             place = (monitor, number)
             if number < oldest or self._bodies.get(place) == hash(body):

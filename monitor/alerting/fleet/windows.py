@@ -38,7 +38,7 @@ from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus
 from sidejudge.scoring.status.status import Drops, Policy, appraise
 
-from .slices import MOST_BYTES, SLICE_NS, KeySlice, decoded, digest, end_ns
+from .slices import MOST_BYTES, SLICE_NS, KeySlice, decoded, decoded_waiting, digest, end_ns
 
 MAX_KEYS: Final = 20_000
 """Services under rubrics that are kept apart; the rest share the service ``__other__``."""
@@ -103,6 +103,20 @@ class FleetWindows:
         self._windows: dict[Key, _KeyWindow] = {}
         self._held: dict[tuple[str, int], _Held] = {}
         self._now_ns = 0
+        self._waiting: dict[str, tuple[int, Mapping[Key, float]]] = {}
+        self._waits: Counter[Key] = Counter()
+
+    def put_waiting(self, monitor: str, at_ns: int, body: bytes) -> None:
+        """Take in what waits for an answer at a monitor, as of this time. Raises ``ValueError``: it is nothing such."""
+        found = {key: weight for key, by, weight in decoded_waiting(body) if self._in_force(key.rubric, by)}
+        self._waiting[monitor] = at_ns, found
+
+    def waiting(self, key: Key, _now_ns: int) -> float:
+        """How many traces stand for those of a key that wait for an answer, by the latest ``advance``.
+
+        What waits at a monitor that is gone counts for as long as its last verdicts do.
+        """
+        return self._waits.get(key, 0)
 
     def put(self, monitor: str, number: int, body: bytes) -> dict[Key, Counter[First | SliceFirst]]:
         """Take in a monitor's slice, in place of an earlier state of the same.
@@ -144,6 +158,10 @@ class FleetWindows:
     def advance(self, now_ns: int) -> None:
         """Drop slices that are too old."""
         self._now_ns = now_ns
+        self._waiting = {name: each for name, each in self._waiting.items() if each[0] > now_ns - self.window_ns}
+        self._waits = Counter()
+        for _, weights in self._waiting.values():
+            self._waits.update(weights)
         for key, window in self._windows.items():
             enough = self._enough * self.design.get(key, 1.0)
             if self.usual.get(key, 0.0) >= enough:
@@ -247,7 +265,7 @@ class FleetWindows:
                 missing_weight=sums.total("incomplete_weight"),
             ),
             thresholds=policy.thresholds, cascade=cascade.snapshot(plain) if cascade is not None else None,
-            reach_ns=reach_ns,
+            reach_ns=reach_ns, waiting=sums.total("unasked_weight"),
         )  # fmt: skip
 
     def _since(self, key: Key, since_ns: int) -> KeySlice:

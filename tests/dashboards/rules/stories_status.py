@@ -29,6 +29,7 @@ def stories() -> Iterator[Scenario]:
     yield from _estimates()
     yield from _thresholds()
     yield from _looks()
+    yield from _left_open()
     yield from _undecided()
     yield from _stopped()
     yield from _status_alerts()
@@ -296,6 +297,42 @@ def _looks() -> Iterator[Scenario]:
     for code, letters in ((2, ("1", "1")), (1, ("1", "0")), (0, ("0", "0"))):
         yield status(letters[0] * 13, letters[1] * 13, -1, samples=29)
         yield status(letters[0] * 13, letters[1] * 13, code, samples=30)
+
+
+def _left_open() -> Iterator[Scenario]:
+    def left_open(
+        failed: float, waiting: float, upper: float, warning: float | None, critical: float | None
+    ) -> Scenario:
+        """So many of 80 traces fail, and others wait at two processes."""
+        name = "sidejudge_unanswered_traces"
+        return Scenario(
+            name=f"a look at {failed} failures of 80, at most {upper} pass, while {waiting} traces have no answer",
+            under=(r.BELOW,),
+            given={
+                **THRESHOLDS, **constant(r.upper("1h"), PLACE, upper), **constant(r.failures("1h"), PLACE, 16),
+                **constant(r.effective("1h"), PLACE, 80), **constant(r.weight("1h"), PLACE, 80),
+                **constant(r.failed_weight("1h"), PLACE, failed),
+                **constant(name, {**PLACE, **target("a")}, waiting / 4),
+                **constant(name, {**PLACE, **target("b")}, 3 * waiting / 4),
+            },
+            checks=(
+                is_number(r.BELOW, "5m", warning, level="warning"),
+                is_number(r.BELOW, "5m", critical, level="critical"),
+            ),
+        )  # fmt: skip
+
+    yield left_open(16, 8, 0.84, 1, 0)  # 0.73 to 0.82: all of it between the thresholds
+    yield left_open(16, 11.4, 0.84, 1, 0)  # from 0.7002
+    yield left_open(16, 11.5, 0.84, 1, None)  # from 0.6995
+    yield left_open(16, 26.6, 0.84, 1, None)  # up to 0.8499
+    yield left_open(16, 26.7, 0.84, None, None)  # up to 0.8501
+    yield left_open(4, 9.4, 0.97, 0, 0)  # from 0.8501
+    yield left_open(4, 9.5, 0.97, None, 0)  # from 0.8492
+    yield left_open(40, 53.2, 0.6, 1, 1)  # up to 0.6997
+    yield left_open(40, 53.4, 0.6, 1, None)  # up to 0.7001
+    yield left_open(40, 80, 0.6, 1, None)  # up to 0.75
+    yield left_open(30, 120, 0.8, None, None)  # up to 0.85 exactly
+    yield left_open(16, 1000, 0.9, None, None)
 
 
 def _undecided() -> Iterator[Scenario]:

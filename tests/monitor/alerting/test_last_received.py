@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.alerting.verdicts import Awaited, LastReceived
 from sidejudge.monitor.evaluate.result import TraceResult
@@ -120,15 +122,15 @@ def ended(trace_id: bytes) -> TraceResult:
     )  # fmt: skip
 
 
-def test_what_an_outage_keeps_waiting_counts_after_a_minute_and_until_it_ends():
+def test_what_an_outage_keeps_waiting_counts_until_it_ends():
     out = [True]
     found, shop, bank = Awaited(lambda: out[0]), Key("shop", "prod", "qa"), Key("bank", "prod", "qa")
-    found.waits(b"1", [shop, bank], 20.0, 0)
-    found.waits(b"1", [shop], 1.0, MINUTE_NS)
-    found.waits(b"2", [shop], 5.0, MINUTE_NS)
-    assert [found.weight(shop, now_ns) for now_ns in (0, MINUTE_NS - 1, MINUTE_NS, 2 * MINUTE_NS)] == [0, 0, 20, 25]
+    found.waits(b"1", {shop: 20.0, bank: 20.0}, 0)
+    found.waits(b"1", {shop: 1.0}, MINUTE_NS)
+    found.waits(b"2", {shop: 5.0}, MINUTE_NS)
+    assert [found.weight(shop, now_ns) for now_ns in (0, MINUTE_NS - 1, MINUTE_NS, 2 * MINUTE_NS)] == [20, 20, 25, 25]
     out[0] = False
-    found.waits(b"3", [shop], 100.0, 3 * MINUTE_NS)
+    found.waits(b"3", {shop: 100.0}, 3 * MINUTE_NS)
     assert (found.weight(shop, HOUR_NS), found.weight(bank, HOUR_NS)) == (25, 20), "the third came after the outage"
     found.committed(ended(b"1"))
     assert (found.weight(shop, HOUR_NS), found.weight(bank, HOUR_NS)) == (5, 0)
@@ -140,5 +142,19 @@ def test_what_an_outage_keeps_waiting_counts_after_a_minute_and_until_it_ends():
 
 def test_a_judge_that_is_merely_behind_leaves_nothing_open():
     found, key = Awaited(lambda: False), Key("shop", "prod", "qa")
-    found.waits(b"1", [key], 20.0, 0)
+    found.waits(b"1", {key: 20.0}, 0)
     assert found.weight(key, HOUR_NS) == 0
+
+
+def test_what_a_spent_budget_did_not_reach_for_counts_for_a_window_and_what_was_drawn_by_chance_does_not():
+    found, key = Awaited(lambda: False, HOUR_NS), Key("shop", "prod", "qa")
+
+    def over_budget(name: bytes, share: float, at_ns: int) -> None:
+        sampling = {"probability": 0.05, "judged_share": share, "over_budget": ["qa"]}
+        found.committed(replace(ended(name), ended_ns=at_ns, details={"sampling": sampling, "environment": "prod"}))
+
+    over_budget(b"1", 0.0, 0)
+    over_budget(b"2", 0.5, 0)
+    over_budget(b"3", 0.0, 50 * MINUTE_NS)
+    assert [found.weight(key, minute * MINUTE_NS) for minute in (0, 59, 60, 110)] == [20, 40, 20, 0]
+    assert found.weights(60 * MINUTE_NS) == {key: 20}

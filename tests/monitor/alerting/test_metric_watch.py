@@ -285,3 +285,28 @@ def test_a_sampling_rate_of_before_does_not_make_every_detector_slow_for_good(to
         if hour in (0, hours - 1):
             kept = [json.loads(each) for name, each in watch.to_memory().items() if name != "cursor"]
             assert {each for each in largest(kept) if each} == {weight}
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "bound", "point"])
+def test_a_limit_neither_begins_an_alert_nor_ends_one_by_what_needed_no_answer(mode: str) -> None:
+    played, waiting = Played(mode, limits=(GRADE,), per_hour=120), [0.0]
+    played.watch.awaited = lambda key, now_ns: waiting[0] if key == GRADED else 0.0
+
+    def hours(count: int, grade: float, each: float) -> None:
+        for _ in range(count * 6):
+            waiting[0] += each
+            played.hours(1 / 6, latency=slow, grade=grade)
+
+    hours(6, 0.85, 0.0)
+    assert played.events == []
+    hours(6, 0.3, 100.0)
+    assert (played.events, played.of("relevance_mean").appraisal.status) == ([], Status.INSUFFICIENT_DATA)
+    waiting[0] = 0.0
+    hours(6, 0.3, 0.0)
+    assert played.events == [("metric_warning", "firing")]
+    hours(6, 0.95, 100.0)
+    assert played.events == [("metric_warning", "firing")]
+    assert played.of("relevance_mean").appraisal.reason.endswith("; traces without an answer may decide otherwise")
+    waiting[0] = 0.0
+    hours(6, 0.95, 0.0)
+    assert played.events == [("metric_warning", "firing"), ("metric_warning", "resolved")]

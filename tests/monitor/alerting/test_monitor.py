@@ -140,14 +140,45 @@ async def test_statuses_know_of_traces_that_wait_for_a_judge(started):
         )  # fmt: skip
         await app.post(traces(1, 4, HIGH))
         await until(lambda: app.monitor.pipeline.judge_queue.waiting == 4)
-        (key,) = app.monitor.awaited._since
-        assert (key.service, key.rubric) == ("shop", "kindness")
+        figures, key = sorted(app.monitor.awaited._since)
+        assert (key.service, key.rubric, figures.rubric) == ("shop", "kindness", "")
         now_ns = app.monitor.clock_ns()
-        assert app.monitor.watch.awaited(key, now_ns) == 0, "a judge takes some time"
         assert app.monitor.watch.awaited(key, now_ns + MINUTE_NS) == 8
         provider.standing = judges(lambda _, field: True if field == "answer" else None)
         await app.settled(4)
         assert app.monitor.watch.awaited(key, now_ns + MINUTE_NS) == 0
+
+
+@LITELLM.mark
+async def test_statuses_know_of_traces_that_got_no_answer_in_time_and_of_conversations_that_wait(started):
+    with Provider(page(503)) as provider:
+        model = {"model": "openai/small", "api_base": provider.url, "api_key": "k", "structured": "always"}
+        ask = {"metrics": [{"id": "kind", "ask": "Is {{output}} kind?"}]}
+        settings = {
+            "evaluators": {"judge": model}, "sampling": {"rate": 0.5},
+            "rubrics": {"kindness": ask, "talk": {**ask, "judges": "sessions"}},
+            "routes": [{"rubrics": ["kindness"]}],
+            "sessions": {"routes": [{"rubrics": ["talk"]}], "sampling_rate": 1.0},
+        }  # fmt: skip
+        ahead_ns = [0]
+        app = await started(clock_ns=lambda: time.time_ns() + ahead_ns[0], **settings)
+        spans = [
+            S(trace_id=trace(n, HIGH), span_id=span(1), service="shop", attributes={
+                "gen_ai.operation.name": "invoke_agent", "output.value": "Done.", "session.id": f"s{n // 2}",
+            }) for n in range(4)
+        ]  # fmt: skip
+        await app.post(request(spans))
+        await until(lambda: app.monitor.pipeline.judge_queue.waiting == 4)
+        waiting = {key.rubric: weight for key, weight in app.monitor.awaited.weights(app.monitor.clock_ns()).items()}
+        assert waiting == {"kindness": 8, "talk": 2, "": 8}
+        ahead_ns[0] = HOUR_NS
+        await app.settled(4)
+        now_ns = app.monitor.clock_ns()
+        (status,) = [each for each in app.monitor.watch.service_statuses(now_ns) if each.rubric == "kindness"]
+        assert (status.incomplete, status.waiting) == (4, 8)
+        families = (await app.http.get(app.api + "/metrics")).text
+        assert 'sidejudge_unanswered_traces{environment="unknown",rubric="kindness",service="shop"} 8.0' in families
+        assert "talk" not in {key.rubric for key in app.monitor.awaited.weights(now_ns)}
 
 
 def runs(first: int, count: int, *tools: str) -> bytes:

@@ -2,9 +2,14 @@ from __future__ import annotations
 
 import json
 
+from sidejudge.monitor.alerting.fleet.slices import encoded, key_slice
+from sidejudge.monitor.alerting.fleet.windows import FleetWindows
 from sidejudge.monitor.alerting.observation import Key, Observation, observe, observe_stored
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT, OUTAGE
 from sidejudge.scoring.result.result import Failed, Scored, Unavailable
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from sidejudge.scoring.status.status import Policy
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 
 
@@ -38,6 +43,24 @@ def test_a_verdict_that_is_incomplete_for_a_metric_that_failed_says_so():
     assert observe(verdict(scores=(failed,), **incomplete))[1].judge_failed
     assert not observe(verdict(scores=(weightless,), **incomplete))[1].judge_failed
     assert not observe(verdict(scores=(failed,)))[1].judge_failed, "it passed all the same"
+
+
+def test_of_what_nobody_could_be_asked_about_is_known_apart_from_an_evaluator_that_failed():
+    incomplete = {"passed": None, "composite_norm": None, "state": State.INCOMPLETE}
+    for why, unasked in ((f"{OUTAGE}: it could not be asked in time", True), (f"{EMBEDDINGS_OUT}: HTTP 503", True),
+                         ("the answer did not parse", False)):  # fmt: skip
+        each = verdict(scores=(Score(metric="a", weight=1.0, result=Failed(why), rating=None),), **incomplete)
+        seen = observe(each)[1]
+        assert (seen.judge_failed, seen.unasked) == (True, unasked)
+        windows, fleet = Windows(10**12), FleetWindows(10**12)
+        windows.add(Key("shop", "prod", "qa"), seen)
+        part = key_slice(windows.members(Key("shop", "prod", "qa"), 2 * 10**9))
+        fleet.put("m0", 0, encoded({Key("shop", "prod", "qa"): part}, {"qa": "qa@1"}))
+        fleet.advance(61 * 10**9)
+        for held in (windows, fleet):
+            found = held.status(Key("shop", "prod", "qa"), 61 * 10**9, Policy())
+            assert found.waiting == (4.0 if unasked else 0.0)
+        assert observe_stored(json.loads(json.dumps(each.to_json())))[1] == seen
 
 
 def test_a_stored_verdict_becomes_the_same():

@@ -97,7 +97,7 @@ def test_a_service_that_degrades_is_told_in_order_and_recovers():
     assert ended.index("pass_rate_critical") < ended.index("pass_rate_warning")
 
 
-@pytest.mark.parametrize("mode", ["bound", "adaptive"])
+@pytest.mark.parametrize("mode", ["bound", "adaptive", "point"])
 def test_what_words_decide_alone_ends_no_alarm_while_the_rest_waits_for_a_judge(mode):
     played, waiting = Played(replace(QUICK, policy=Policy(mode=mode))), 0.0
     assert played.minutes(90, ratio=0.5)[-1] is Status.CRITICAL
@@ -107,13 +107,43 @@ def test_what_words_decide_alone_ends_no_alarm_while_the_rest_waits_for_a_judge(
         assert played.minutes(1, ratio=1.0, per_minute=2) == [Status.CRITICAL]
     (shown,) = played.watch.service_statuses(played.now_ns)
     assert shown.estimate.pass_ratio == 1.0
-    assert shown.appraisal.reason.endswith("; traces that wait for an answer may decide otherwise")
-    assert ("pass_rate_critical", "resolved", False) not in played.reported
+    assert shown.appraisal.reason.endswith("; traces without an answer may decide otherwise")
+    assert "resolved" not in [turn for _, turn, _ in played.reported], "an early warning has not ended either"
     waiting = 0.0
     assert played.minutes(60, ratio=1.0)[-1] is Status.HEALTHY
 
 
 @pytest.mark.parametrize("mode", ["bound", "adaptive"])
+def test_the_first_minutes_of_an_outage_raise_nothing_where_traffic_is_dense(mode):
+    played, waiting = Played(replace(QUICK, policy=Policy(mode=mode))), 0.0
+    played.minutes(70, ratio=0.97, per_minute=100)
+    played.watch.awaited = lambda key, now_ns: waiting
+    for _ in range(5):
+        waiting += 90 * 20.0
+        played.minutes(1, ratio=0.3, per_minute=10)
+    assert played.watch._tracked[KEY].change(played.watch.declared, played.watch._pace(KEY)).alarmed
+    assert played.reported == []
+
+
+@pytest.mark.parametrize("mode", ["bound", "adaptive", "point"])
+def test_a_restart_in_an_outage_ends_no_alarm_while_what_waited_is_read_again(mode):
+    played, waiting = Played(replace(QUICK, policy=Policy(mode=mode))), 0.0
+    played.minutes(90, ratio=0.5)
+    played.watch.awaited = lambda key, now_ns: waiting
+    for _ in range(90):
+        waiting += 2 * 20.0
+        played.minutes(1, ratio=1.0, per_minute=2)
+    again = played.restarted()
+    assert again.minutes(2, ratio=1.0, per_minute=2) == [Status.CRITICAL] * 2
+    again = again.restarted()
+    assert again.minutes(2, ratio=1.0, per_minute=2) == [Status.CRITICAL] * 2
+    again.watch.awaited = lambda key, now_ns: waiting
+    assert again.minutes(30, ratio=1.0, per_minute=2) == [Status.CRITICAL] * 30
+    again.watch.awaited = lambda key, now_ns: 0.0
+    assert again.minutes(60, ratio=1.0)[-1] is Status.HEALTHY
+
+
+@pytest.mark.parametrize("mode", ["bound", "adaptive", "point"])
 def test_what_words_refute_alone_raises_no_alarm_while_the_rest_waits_for_a_judge(mode):
     played, waiting = Played(replace(QUICK, policy=Policy(mode=mode))), 0.0
     assert played.minutes(120, ratio=0.97)[-1] is Status.HEALTHY
@@ -122,7 +152,49 @@ def test_what_words_refute_alone_raises_no_alarm_while_the_rest_waits_for_a_judg
         waiting += 19 * 20.0
         assert set(played.minutes(1, ratio=0.0, per_minute=1)) <= {Status.HEALTHY, Status.INSUFFICIENT_DATA}
     assert played.status is Status.INSUFFICIENT_DATA
-    assert not [each for each in played.reported if each[0] in ("pass_rate_warning", "pass_rate_critical")]
+    (shown,) = played.watch.service_statuses(played.now_ns)
+    assert (played.reported, shown.change.alarmed) == ([], False), "the detector itself is beyond its limit"
+    assert played.watch._tracked[KEY].change(played.watch.declared, played.watch._pace(KEY)).alarmed
+
+
+@pytest.mark.parametrize("mode", ["bound", "adaptive", "point"])
+@pytest.mark.parametrize("reach", [True, False])
+def test_what_got_no_answer_in_an_outage_counts_both_ways_as_what_waits_does(mode, reach):
+    played = Played(replace(QUICK, policy=Policy(mode=mode)))
+    assert played.minutes(90, ratio=0.5)[-1] is Status.CRITICAL
+    for _ in range(90):
+        played.minutes(1, ratio=1.0, per_minute=2)
+        for n in range(8):
+            given_up = Observation(
+                identity=f"{played.now_ns}-{n}", at_ns=played.now_ns, passed=None, weight=20.0, judge_failed=True,
+                unasked=reach,
+            )  # fmt: skip
+            played.windows.add(KEY, given_up)
+    assert played.status is (Status.CRITICAL if reach else Status.HEALTHY)
+
+
+@pytest.mark.parametrize("mode", ["bound", "adaptive"])
+def test_a_share_that_words_alone_show_neither_begins_an_alert_nor_ends_one(mode):
+    played = Played(replace(QUICK, policy=Policy(mode=mode)))
+    blocker = min(WatchedWindow.of(RUBRICS["qa"]).blocking)
+    waiting = 0.0
+    played.watch.awaited = lambda key, now_ns: waiting
+
+    def blocking() -> list[str]:
+        return [turn for condition, turn, _ in played.reported if condition == "blocker_rate"]
+
+    played.minutes(60, ratio=1.0)
+    for _ in range(60):
+        waiting += 100 * 20.0
+        played.minutes(1, ratio=0.0, per_minute=2, blockers=(blocker,))
+    assert blocking() == []
+    waiting = 0.0
+    played.minutes(60, ratio=0.0, blockers=(blocker,))
+    assert blocking() == ["firing"]
+    for _ in range(120):
+        waiting += 8 * 20.0
+        played.minutes(1, ratio=1.0, per_minute=2)
+    assert blocking() == ["firing"]
 
 
 def test_nothing_is_healthy_while_most_traces_wait_and_it_is_at_once_when_they_pass():

@@ -96,11 +96,12 @@ class Member:
         self.windows = Windows(fleet.declared.window_ns, longest_ns=DAY_NS, enough=30)
         self.publisher = SlicePublisher(self.windows, WATCHED, lambda _: "1")
         self.undelivered = self.ahead_ns = 0
+        self.waiting = 0.0
         self.status = FleetStatus(
             name=name, declared=fleet.declared, watched=WATCHED, publisher=self.publisher,
             clock_ns=lambda: fleet.now_ns + self.ahead_ns, pass_on=self._pass_on, note=self._note,
             undelivered=lambda: self.undelivered, illustrated=lambda event: replace(event, examples=(EXAMPLE,)),
-            clock_s=lambda: fleet.now_ns / 1e9,
+            clock_s=lambda: fleet.now_ns / 1e9, waiting=lambda _: {KEY: self.waiting} if self.waiting else {},
         )  # fmt: skip
 
     async def _pass_on(self, event):
@@ -150,6 +151,54 @@ class Simulated:
     def state(self, member):
         (status,) = member.status.current(self.now_ns).services
         return status.appraisal.status
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "bound", "point"])
+def test_what_words_decide_alone_ends_no_alarm_of_a_fleet_while_the_rest_waits_and_the_leader_changes(mode):
+    fleet = Simulated(3, replace(DECLARED, policy=replace(DECLARED.policy, mode=mode)))
+    fleet.run(60, failing=0.5)
+    assert fleet.state(fleet.leader) is Status.CRITICAL
+    for minute in range(130):
+        fleet.members[1].waiting += 8
+        fleet.members[2].waiting += 4
+        if minute == 60:
+            fleet.leader = fleet.members[2]
+        fleet.run(1, failing=0.0, per_minute=3)
+        assert "pass_rate_critical" in fleet.firing(fleet.leader)
+    (status,) = fleet.members[0].status.current(fleet.now_ns).services
+    assert (status.appraisal.status, status.waiting) == (Status.CRITICAL, 130 * 12 - 8)  # it publishes after the leader
+    assert status.appraisal.reason.endswith("; traces without an answer may decide otherwise")
+    fleet.members[1] = Member("m1", fleet)  # it starts again, and reads again what waited
+    found = []
+    for _ in range(6):
+        fleet.run(1, failing=0.0, per_minute=3)
+        (status,) = fleet.leader.status.current(fleet.now_ns).services
+        found.append(status.waiting)
+    assert (found[0], found[-1]) == (130 * 12, 130 * 4)
+    fleet.members[2].waiting = 0.0
+    fleet.run(100, failing=0.0)
+    assert fleet.firing(fleet.leader) == []
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "bound", "point"])
+def test_what_words_refute_alone_raises_no_alarm_of_a_fleet_also_of_what_waits_at_a_monitor_that_is_gone(mode):
+    fleet = Simulated(3, replace(DECLARED, policy=replace(DECLARED.policy, mode=mode)))
+    fleet.run(90, failing=0.02)
+    gone = fleet.members[2]
+    for minute in range(90):
+        fleet.members[1].waiting += 30
+        gone.waiting += 25
+        if minute == 40:
+            fleet.members.remove(gone)
+        fleet.run(1, failing=1.0, per_minute=1)
+        assert fleet.firing(fleet.leader) == []
+    assert fleet.state(fleet.leader) is Status.INSUFFICIENT_DATA
+    for _ in range(30):
+        fleet.members[1].waiting -= 90
+        fleet.run(1, failing=0.01, per_minute=100)
+        assert fleet.firing(fleet.leader) == []
+    fleet.run(30, failing=0.02)
+    assert (fleet.firing(fleet.leader), fleet.state(fleet.leader)) == ([], Status.HEALTHY)
 
 
 @pytest.mark.parametrize("phase_s", [0, 7, 14])
