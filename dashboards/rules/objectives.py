@@ -18,8 +18,8 @@ from typing import Final, TypeAlias
 import yaml
 
 import sidejudge.integrations.prometheus.families as f
-from sidejudge.integrations.prometheus.labels import clean
 from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.lexical.shown_text import clean
 
 DAYS: Final = 30
 _LABELS: Final = {"app.kubernetes.io/name": "sidejudge"}

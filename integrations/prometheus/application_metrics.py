@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from sidejudge.scoring.lexical.shown_text import clean
 from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.service_status import OTHER
 
 from . import families as f
 from .collect import MetricValues, Series
-from .labels import PER_CAP, Combinations, LabelCap, Recent, clean
+from .labels import PER_CAP, Combinations, LabelCap, Recent
 
 log = logging.getLogger("sidejudge.metrics")
 

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import logging
-import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.lexical.shown_text import MAX_LENGTH, clean
 from sidejudge.scoring.status.metric_status import MetricLimit
 from sidejudge.scoring.status.service_status import OTHER
 from sidejudge.scoring.status.status import Thresholds
 from sidejudge.scoring.verdict.rubric import Rubric
 
 log = logging.getLogger("sidejudge.metrics")
-
-MAX_LENGTH = 128
-"""Characters of a label value; longer ones are cut, so that one hostile name cannot fill a scrape."""
-
-
-def clean(value: str) -> str:
-    """The value without control, format and unassigned characters and stray white space, at most 128 characters.
-
-    Surrogates and separators of lines and paragraphs go too: what is left prints on one line and encodes as UTF-8.
-    """
-    head = value[: MAX_LENGTH * 4]  # cleaning reads no more of a 10 MB name than could be kept of it
-    if not (head.isascii() and head.isprintable()):
-        head = "".join(c if unicodedata.category(c)[0] not in "CZ" else " " for c in head)
-    text = " ".join(head.split())
-    return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
 
 
 class LabelCap:

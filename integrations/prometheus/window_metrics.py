@@ -14,7 +14,7 @@ from sidejudge.scoring.alerts.condition import PLACE, Condition, Labels
 from sidejudge.scoring.alerts.lifecycle import Posted, Stage
 from sidejudge.scoring.alerts.quality import place
 from sidejudge.scoring.calibration.calibrated import Calibrated, ErrorRate
-from sidejudge.scoring.lexical.shown_text import label_of
+from sidejudge.scoring.lexical.shown_text import clean, label_of
 from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.status.metric_status import Level, MetricLimit, MetricStatus
@@ -23,7 +23,6 @@ from sidejudge.scoring.status.status import WORST_FIRST, Status
 
 from . import families as f
 from .collect import MetricValues, Series, known
-from .labels import clean
 
 
 class LimitMetrics:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from sidejudge.integrations.sql import statements
+from sidejudge.scoring.lexical.shown_text import is_named
 
 from .errors import SearchTooLong, StoreCorrupt, StoreUnavailable, changed, explain
 
@@ -62,6 +63,7 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA journal_size_limit = 67108864")  # the log shrinks again after a burst
+        add_names(connection)
     except sqlite3.Error as error:
         if connection is not None:
             connection.close()
@@ -69,11 +71,17 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def add_names(connection: sqlite3.Connection) -> None:
+    """Let statements ask whether a filter means a name."""
+    connection.create_function("is_named", 2, is_named, deterministic=True)
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection of its own that only reads, all of one moment; nobody waits for it. Raises ``StoreError``."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
+            add_names(connection)
             connection.execute("BEGIN")
             yield connection
     except ValueError as error:  # a text that is no JSON

@@ -87,7 +87,7 @@ SELECT t.trace_id, t.closed_ns, t.revision, t.service, t.reason, t.completion, t
         FROM verdicts AS v WHERE v.trace_id = t.trace_id)
 FROM traces AS t
 WHERE (:reason IS NULL OR t.reason = :reason)
-  AND (:service IS NULL OR coalesce(nullif(t.service, ''), 'unknown_service') = :service)
+  AND (:service IS NULL OR is_named(coalesce(nullif(t.service, ''), 'unknown_service'), :service))
   AND (:since IS NULL OR t.closed_ns >= :since)
   AND (:after_ns IS NULL OR (t.closed_ns, t.trace_id) < (:after_ns, :after_id))
 ORDER BY t.closed_ns DESC, t.trace_id DESC LIMIT :limit;
@@ -99,8 +99,8 @@ SELECT verdict FROM verdicts WHERE trace_id = ? ORDER BY rubric;
 -- What names no service or environment is found under the name that windows and metrics give it.
 SELECT verdict, closed_ns FROM verdicts
 WHERE (:rubric IS NULL OR rubric = :rubric)
-  AND (:service IS NULL OR coalesce(nullif(service, ''), 'unknown_service') = :service)
-  AND (:environment IS NULL OR coalesce(nullif(environment, ''), 'unknown') = :environment)
+  AND (:service IS NULL OR is_named(coalesce(nullif(service, ''), 'unknown_service'), :service))
+  AND (:environment IS NULL OR is_named(coalesce(nullif(environment, ''), 'unknown'), :environment))
   AND (:trace_id IS NULL OR trace_id = :trace_id)
   AND (:passed IS NULL OR passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
   AND (:state IS NULL OR json_extract(verdict, '$.state') = :state) AND (:since IS NULL OR closed_ns >= :since)
@@ -593,8 +593,8 @@ SELECT min(closed_ns) FROM verdicts WHERE closed_ns >= :since;
 
 -- name: first_of_service
 SELECT closed_ns FROM verdicts
-WHERE rubric = :rubric AND closed_ns >= :since AND coalesce(nullif(service, ''), 'unknown_service') = :service
-    AND coalesce(nullif(environment, ''), 'unknown') = :environment
+WHERE rubric = :rubric AND closed_ns >= :since AND is_named(coalesce(nullif(service, ''), 'unknown_service'), :service)
+    AND is_named(coalesce(nullif(environment, ''), 'unknown'), :environment)
 ORDER BY closed_ns LIMIT 1;
 
 -- name: metric_means
@@ -676,8 +676,8 @@ WITH latest AS MATERIALIZED (
          coalesce(nullif(v.environment, ''), 'unknown') AS environment
   FROM verdicts AS v
   WHERE (:rubric IS NULL OR v.rubric = :rubric)
-    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
-    AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
+    AND (:service IS NULL OR is_named(coalesce(nullif(v.service, ''), 'unknown_service'), :service))
+    AND (:environment IS NULL OR is_named(coalesce(nullif(v.environment, ''), 'unknown'), :environment))
     AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
     AND (:passed IS NULL OR v.passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
     AND (:after_ns IS NULL OR (v.closed_ns, v.trace_id, v.rubric) < (:after_ns, :after_id, :after_rubric))
@@ -687,9 +687,9 @@ WITH latest AS MATERIALIZED (
          CASE WHEN :in_reasons THEN json_extract(t.story, '$.input_beginning') END AS input_beginning
   FROM latest AS l LEFT JOIN traces AS t ON t.trace_id = l.trace_id
   WHERE (:state IS NULL OR json_extract(l.verdict, '$.state') = :state)
-    AND (:release IS NULL OR json_extract(t.story, '$.release') = :release)
-    AND (:prompt IS NULL OR json_extract(t.story, '$.prompt') = :prompt)
-    AND (:model IS NULL OR json_extract(t.story, '$.model') = :model)
+    AND (:release IS NULL OR is_named(json_extract(t.story, '$.release'), :release))
+    AND (:prompt IS NULL OR is_named(json_extract(t.story, '$.prompt'), :prompt))
+    AND (:model IS NULL OR is_named(json_extract(t.story, '$.model'), :model))
     AND (:below IS NULL OR json_extract(l.verdict, '$.composite_norm') < :below)
     AND (:metric IS NULL OR EXISTS (
       SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
@@ -709,17 +709,17 @@ WITH latest AS MATERIALIZED (
          coalesce(nullif(v.environment, ''), 'unknown') AS environment
   FROM verdicts AS v
   WHERE (:rubric IS NULL OR v.rubric = :rubric)
-    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
-    AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
+    AND (:service IS NULL OR is_named(coalesce(nullif(v.service, ''), 'unknown_service'), :service))
+    AND (:environment IS NULL OR is_named(coalesce(nullif(v.environment, ''), 'unknown'), :environment))
     AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
   ORDER BY v.closed_ns DESC, v.trace_id DESC, v.rubric DESC LIMIT :most
 ), matching AS MATERIALIZED (
   SELECT l.*, json_extract(t.story, '$.name') AS name
   FROM latest AS l LEFT JOIN traces AS t ON t.trace_id = l.trace_id
   WHERE (:state IS NULL OR json_extract(l.verdict, '$.state') = :state)
-    AND (:release IS NULL OR json_extract(t.story, '$.release') = :release)
-    AND (:prompt IS NULL OR json_extract(t.story, '$.prompt') = :prompt)
-    AND (:model IS NULL OR json_extract(t.story, '$.model') = :model)
+    AND (:release IS NULL OR is_named(json_extract(t.story, '$.release'), :release))
+    AND (:prompt IS NULL OR is_named(json_extract(t.story, '$.prompt'), :prompt))
+    AND (:model IS NULL OR is_named(json_extract(t.story, '$.model'), :model))
     AND (:below IS NULL OR json_extract(l.verdict, '$.composite_norm') < :below)
     AND (:metric IS NULL OR EXISTS (
       SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
@@ -753,8 +753,8 @@ FROM (
          coalesce(nullif(v.environment, ''), 'unknown') AS environment, v.rubric, v.passed
   FROM verdicts AS v
   WHERE (:rubric IS NULL OR v.rubric = :rubric)
-    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
-    AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
+    AND (:service IS NULL OR is_named(coalesce(nullif(v.service, ''), 'unknown_service'), :service))
+    AND (:environment IS NULL OR is_named(coalesce(nullif(v.environment, ''), 'unknown'), :environment))
     AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
   ORDER BY v.closed_ns DESC LIMIT :most
 ) GROUP BY service, environment, rubric, passed;
@@ -766,8 +766,8 @@ FROM (
     SELECT v.rowid AS at, v.passed
     FROM verdicts AS v
     WHERE (:rubric IS NULL OR v.rubric = :rubric)
-      AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
-      AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
+      AND (:service IS NULL OR is_named(coalesce(nullif(v.service, ''), 'unknown_service'), :service))
+      AND (:environment IS NULL OR is_named(coalesce(nullif(v.environment, ''), 'unknown'), :environment))
       AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
     ORDER BY v.closed_ns DESC LIMIT :most
   ) WHERE passed IS NOT 1 AND (:passed IS NULL OR passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
@@ -793,8 +793,8 @@ SELECT v.closed_ns, coalesce(nullif(v.service, ''), 'unknown_service') AS servic
 FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id
 WHERE v.closed_ns >= :since AND v.closed_ns < :until
     AND (:rubric IS NULL OR v.rubric = :rubric)
-    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
-    AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
+    AND (:service IS NULL OR is_named(coalesce(nullif(v.service, ''), 'unknown_service'), :service))
+    AND (:environment IS NULL OR is_named(coalesce(nullif(v.environment, ''), 'unknown'), :environment))
 ORDER BY v.closed_ns DESC LIMIT :most;
 
 -- name: compared_figures
@@ -809,8 +809,8 @@ FROM traces AS t
 WHERE t.closed_ns >= :since AND t.closed_ns < :until
     AND json_extract(t.story, '$.figures.values.' || :metric) IS NOT NULL
     AND json_extract(t.story, '$.sampling.probability') > 0
-    AND (:service IS NULL OR coalesce(nullif(t.service, ''), 'unknown_service') = :service)
-    AND (:environment IS NULL OR coalesce(nullif(json_extract(t.story, '$.environment'), ''), 'unknown') = :environment)
+    AND (:service IS NULL OR is_named(coalesce(nullif(t.service, ''), 'unknown_service'), :service))
+    AND (:environment IS NULL OR is_named(coalesce(nullif(json_extract(t.story, '$.environment'), ''), 'unknown'), :environment))
 ORDER BY t.closed_ns DESC LIMIT :most;
 
 -- name: judge_calls_put

@@ -14,6 +14,7 @@ from sidejudge.integrations.history.in_force import parts_of, rows_in_force
 from sidejudge.integrations.history.place import Place
 from sidejudge.integrations.history.rows import SCHEMAS
 from sidejudge.integrations.store.bounded_read import NO_METRICS, ComparedFilter, ComparedVerdict
+from sidejudge.scoring.lexical.shown_text import is_named
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.documents import FAILING
 
@@ -92,7 +93,9 @@ def _matching(rows: pa.Table, wanted: ComparedFilter, at: str = "created_at") ->
         if value is not None and column in rows.column_names:  # a figure is of no rubric
             unknown = _UNKNOWN.get(column, "")
             stated = pc.fill_null(rows[column], unknown)
-            kept = pc.and_(kept, pc.equal(pc.if_else(pc.equal(stated, ""), unknown, stated), value))
+            named = pc.if_else(pc.equal(stated, ""), unknown, stated)
+            meant = [each for each in pc.unique(named).to_pylist() if is_named(each, value)]
+            kept = pc.and_(kept, pc.is_in(named, value_set=pa.array(meant, pa.string())))
     found = rows.append_column("at_us", at_us).filter(pc.fill_null(kept, fill_value=False))
     keys = [found[name] for name in ("trace_id", "case_id") if name in found.column_names]
     return found.append_column("key", pc.coalesce(*keys))  # a session has no trace id

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from sidejudge.integrations.store.bounded_read import ComparedFilter, ComparedVerdict, read_compared
-from sidejudge.scoring.lexical.shown_text import label_of
+from sidejudge.scoring.lexical.shown_text import is_named
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Compared, Difference, difference
 from sidejudge.scoring.statistics.design_effect import LARGEST
@@ -136,10 +136,15 @@ def _value(verdict: ComparedVerdict, query: ComparisonQuery) -> float | None:
     return None if verdict.passed is None else float(verdict.passed)
 
 
+def version_named(name: str, known: Iterable[str]) -> str:
+    """The version that goes by this name; the name itself where none does."""
+    return next((version for version in known if is_named(version, name)), name)
+
+
 def _versions(verdicts: Sequence[ComparedVerdict], query: ComparisonQuery) -> tuple[str, str]:
     """The two requested versions; by default the last that began, and the one before it."""
     order = list(versions_of(verdicts, query.by))
-    a, b = (each if each is None or each in order else label_of(each) for each in (query.a, query.b))
+    a, b = (each and version_named(each, order) for each in (query.a, query.b))
     after = b if b is not None else next((v for v in reversed(order) if v != a), a or "")
     earlier = [version for version in order if version != after]
     return (a if a is not None else earlier[-1] if earlier else after), after

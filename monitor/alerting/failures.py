@@ -154,16 +154,10 @@ def illustrated_firing(store: Store, condition: Condition, event: AlertEvent, wi
 def _failing(store: Store, about: Mapping[str, str], since_ns: int, most: int) -> list[VerdictDocument]:
     """The latest failing verdicts that an event is about, of those on its service."""
     found = store.verdicts(
-        rubric=about["rubric"], service=_whole(about, "service"), environment=_whole(about, "environment"),
+        rubric=about["rubric"], service=about.get("service"), environment=about.get("environment"),
         passed="false", since_ns=since_ns, limit=most,
     )  # fmt: skip
     return [verdict for verdict in found if _speaks_of(verdict, about)]
-
-
-def _whole(about: Mapping[str, str], name: str) -> str | None:
-    """What a label names, as the store has it; None where the name was cut."""
-    value = about.get(name)
-    return None if value is None or "…" in value else value
 
 
 def _of_slice(store: Store, event: AlertEvent, about: Mapping[str, str], since_ns: int) -> set[str]:
@@ -176,7 +170,7 @@ def _compared(store: Store, event: AlertEvent, about: Mapping[str, str], since_n
     """The latest verdicts on the event's service; none where they cannot be read, for the alert is worth more."""
     wanted = ComparedFilter(
         since_ns=since_ns, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY,
-        service=_whole(about, "service"), environment=_whole(about, "environment"),
+        service=about.get("service"), environment=about.get("environment"),
     )  # fmt: skip
     try:
         return store.compared(wanted)

@@ -37,6 +37,7 @@ from sidejudge.monitor.alerting.comparisons import (
     PlaceComparison,
     Within,
     difference_of,
+    version_named,
     version_of,
     versions_of,
 )
@@ -138,8 +139,8 @@ class ComparisonChoice(PlaceChoice):
     """What is compared. ``by`` and ``last`` are empty where the page chooses; versions are ``before`` and ``after``."""
 
     by: str = Field(default="", max_length=20)
-    before: str = Field(default="", max_length=200)
-    after: str = Field(default="", max_length=200)
+    before: str = Field(default="", max_length=2000)
+    after: str = Field(default="", max_length=2000)
     at: str = Field(default="", max_length=40)
     last: str = Field(default="", max_length=20)
 
@@ -259,10 +260,11 @@ def _versions(verdicts: Sequence[ComparedVerdict], by: By) -> dict[str, int]:
 
 def _chosen(choice: ComparisonChoice, known: Sequence[str]) -> tuple[str, ...]:
     """Both versions, as chosen; by default the latest and the one before it. Empty if there are not two."""
-    after = choice.after if choice.after in known else next((k for k in reversed(known) if k != choice.before), "")
+    wanted, asked = (version_named(each, known) for each in (choice.before, choice.after))
+    after = asked if asked in known else next((k for k in reversed(known) if k != wanted), "")
     left = [each for each in known if each != after]
     earlier = known[: known.index(after)] if after in known else ()
-    before = choice.before if choice.before in left else next(iter([*reversed(earlier), *left]), "")
+    before = wanted if wanted in left else next(iter([*reversed(earlier), *left]), "")
     return (before, after) if before and after else ()
 
 
@@ -344,8 +346,10 @@ def add_comparisons(app: FastAPI, view: MonitorView) -> None:
         environment: Annotated[str | None, Query(max_length=2000)] = None,
         metric: Annotated[str | None, Query(max_length=200, description=_METRIC)] = None,
         by: Annotated[By, Query(description="what distinguishes the sides; `release` is `service.version`")] = "time",
-        a: Annotated[str | None, Query(max_length=200, description="version; default: the one before `b`")] = None,
-        b: Annotated[str | None, Query(max_length=200, description="version; default: the one that began last")] = None,
+        a: Annotated[str | None, Query(max_length=2000, description="version; default: the one before `b`")] = None,
+        b: Annotated[
+            str | None, Query(max_length=2000, description="version; default: the one that began last")
+        ] = None,
         since: Annotated[
             datetime | None, Query(description="by time: the moment of the change; default: a day ago")
         ] = None,

@@ -41,9 +41,9 @@ class VerdictChoice(PlaceChoice):
     metric: str = Field(default="", max_length=200)
     below: str = Field(default="", max_length=20)
     text: str = Field(default="", max_length=200)
-    release: str = Field(default="", max_length=200)
-    prompt: str = Field(default="", max_length=200)
-    model: str = Field(default="", max_length=200)
+    release: str = Field(default="", max_length=2000)
+    prompt: str = Field(default="", max_length=2000)
+    model: str = Field(default="", max_length=2000)
     cursor: str = Field(default="", max_length=200)
 
     def query(self, view: MonitorView, limit: int) -> VerdictSearch:

@@ -84,9 +84,9 @@ def objectives(form: str, services: tuple[str, ...], config: Path | None) -> int
     """Print the pass rates that `alerts` asks for as service level objectives, over 30 days."""
     from sidejudge.dashboards.rules.objectives import objectives as declared_objectives
     from sidejudge.dashboards.rules.objectives import written_objectives
-    from sidejudge.integrations.prometheus.labels import clean
     from sidejudge.monitor.alerting.build import declaration
     from sidejudge.monitor.config.rubrics import reached, rubrics_of
+    from sidejudge.scoring.lexical.shown_text import clean
 
     settings = loaded(config).config
     if not all(map(clean, services)):

@@ -237,6 +237,8 @@ class MonitorQueries:
             limit=_OF_A_SERVICE,
         )  # fmt: skip
         found = await self.search(query, contents=contents, counted=False)
+        for each in found.verdicts[:1]:  # the address may have a name as it is shown
+            key = Key.of(each["service"], each["environment"], each["rubric"])
         groups = await self._parts.failures.over(
             span_ns, rubric=key.rubric, service=key.service, environment=key.environment
         )

@@ -14,6 +14,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Final
 
@@ -102,6 +103,33 @@ def label_of(name: str) -> str:
     if len(name) <= MAX_LABEL:
         return label(name)
     return label(name, MAX_LABEL - 10) + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
+
+
+MAX_LENGTH = 128
+"""Characters of the value of a series' label; longer ones are cut, so that one hostile name cannot fill a scrape."""
+
+
+def clean(value: str) -> str:
+    """The value without control, format and unassigned characters and stray white space, at most 128 characters.
+
+    Surrogates and separators of lines and paragraphs go too: what is left prints on one line and encodes as UTF-8.
+    """
+    head = value[: MAX_LENGTH * 4]  # cleaning reads no more of a 10 MB name than could be kept of it
+    if not (head.isascii() and head.isprintable()):
+        head = "".join(c if unicodedata.category(c)[0] not in "CZ" else " " for c in head)
+    text = " ".join(head.split())
+    return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
+
+
+@lru_cache(1024)
+def is_named(name: str | None, wanted: str) -> bool:
+    """Whether a filter means this name: as the application sent it, as an alert shows it, or as a series does.
+
+    What is kept as a label already is meant by the whole name, too.
+    """
+    if name is None:
+        return False
+    return wanted == name or wanted in {label_of(name), clean(name), clean(label_of(name))} or label_of(wanted) == name
 
 
 def one_line(text: str, most: int) -> str:

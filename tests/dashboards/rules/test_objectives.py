@@ -18,9 +18,9 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from sidejudge.dashboards.rules.objectives import FORMS, objectives, written_objectives
-from sidejudge.integrations.prometheus.labels import clean
 from sidejudge.monitor.cli.export import export
 from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.lexical.shown_text import clean
 from sidejudge.scoring.status.status import Thresholds
 from tests.needs import PROMTOOL
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.integrations.prometheus.labels import MAX_LENGTH, OTHER, LabelCap, clean
+from sidejudge.integrations.prometheus.labels import OTHER, LabelCap
+from sidejudge.scoring.lexical.shown_text import MAX_LENGTH, clean
 
 
 @given(st.text(alphabet=st.characters(), max_size=300))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sidejudge.scoring.lexical.shown_text import clean, label_of
 from tests.otlp_requests import S, request, span, trace
 from tests.running import Running
 
@@ -111,6 +112,32 @@ def test_versions_with_long_names_that_differ_at_the_end_are_two_versions(call, 
     versions = set(re.findall(r'_version_verdict_weight_total{.*version="([^"]*)"', exposed))
     assert versions == {found["before"]["label"], found["after"]["label"]}
     assert set(re.findall(r'_application_traces_total{.*version="([^"]*)"', exposed)) == versions
+
+
+def test_every_filter_finds_a_name_as_it_was_sent_as_an_alert_shows_it_and_as_a_series_does(call, serving):
+    long = "eu-west-1/registry.example.com/team-payments/checkout-assistant/" + "x" * 40
+    names = {long + "2": {"service.version": long + "v2"}, 'a "b"\n{c} ü': {"service.version": "1\n2"}}
+    monitor = serving(routes=[{"rubrics": ["answers"]}], rubrics={"answers": RUBRIC})
+    for number, (service, resource) in enumerate({**names, long + "3": {"service.version": long + "v3"}}.items()):
+        attributes = {"gen_ai.operation.name": "chat", "langfuse.observation.output": "source"}
+        of = S(trace_id=trace(number + 1), span_id=span(1), attributes=attributes, service=service)
+        monitor.post(request([of], {**resource, "deployment.environment": f"{service} env"})).raise_for_status()
+    monitor.settled(3)
+    page = monitor.api + "/verdicts.csv"
+    for number, (service, resource) in enumerate(names.items()):
+        version, one = resource["service.version"], [trace(number + 1).hex()]
+        for shown in (str, label_of, clean, lambda name: clean(label_of(name))):
+            where = {"service": shown(service), "environment": shown(f"{service} env")}
+            assert [each["trace_id"] for each in monitor.get("/v1/verdicts", **where)["verdicts"]] == one
+            assert [each["trace_id"] for each in monitor.get("/v1/traces", service=where["service"])["traces"]] == one
+            table = monitor.http.get(page, params={**where, "release": shown(version)}).text
+            assert [line.split(",")[1] for line in table.splitlines()[1:]] == one
+            (found,) = monitor.get("/v1/compare", by="release", a=shown(version), **where)["comparisons"]
+            assert found["unavailable"] == f"all verdicts are of one version: {label_of(version)}"
+            shown_page = monitor.http.get(monitor.api + "/services", params={**where, "rubric": "answers"}).text
+            assert one[0] in shown_page
+            listed = call("explain", "--store", str(monitor.folder / "state.sqlite"), "--service", where["service"])
+            assert one[0] in listed.output
 
 
 @pytest.mark.parametrize(
