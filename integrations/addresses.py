@@ -8,6 +8,7 @@ because that takes 20 ms and a megabyte.
 from __future__ import annotations
 
 import base64
+import errno
 import hmac
 import os
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from hashlib import sha256
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass_environment
 
 from sidejudge.scoring.lexical.shown_text import label, struck
 
@@ -24,10 +26,33 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 200
+_NO_CONNECTION = ("ConnectError", "ConnectTimeout", "ProxyError")
 
 
 def why_not(error: BaseException) -> str:
-    """Why a connection failed: the system's own message where there is one, else the client's. Never a URL."""
+    """Why a connection failed: the system's own message where there is one, else the client's. Never a URL.
+
+    It names the proxy that was to be the way: else the destination would seem to be away.
+    """
+    return _cause(error) + ("" if _is_local_to(error) else way(error))
+
+
+def way(error: BaseException) -> str:
+    """The variable that names a proxy for the request of an error of httpx, in words; empty where there is none."""
+    request = getattr(error, "_request", None)
+    if type(error).__name__ not in _NO_CONNECTION or request is None or proxy_bypass_environment(request.url.host):
+        return ""
+    known = getproxies_environment()
+    named = next((f"{each.upper()}_PROXY" for each in (request.url.scheme, "all") if known.get(each)), None)
+    return "" if named is None else f", by way of the proxy that {named} names"
+
+
+def _is_local_to(error: BaseException) -> bool:
+    request = getattr(error, "_request", None)
+    return request is not None and is_local(request.url.host)
+
+
+def _cause(error: BaseException) -> str:
     below: BaseException | None = error
     while below is not None:
         if isinstance(below, OSError) and below.errno:
@@ -50,6 +75,29 @@ def is_local(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def from_environment(host: str) -> bool:
+    """Whether a client for this host takes the proxies of the environment; this machine needs none.
+
+    Raises ``OSError`` where they cannot be used: no client could be made.
+    """
+    if is_local(host):
+        return False
+    _check_proxies(tuple(sorted(getproxies_environment().items())))
+    return True
+
+
+@cache
+def _check_proxies(_named: tuple[tuple[str, str], ...]) -> None:
+    import httpx  # noqa: PLC0415  # only where something is sent
+
+    try:
+        httpx.Client(verify=trusted()).close()
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        why = label(struck(" ".join(str(error).split())), _SHOWN)
+        variables = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY or NO_PROXY"
+        raise OSError(errno.EPROTONOSUPPORT, f"{variables} cannot be used: {why}") from None
 
 
 class Credentials:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sidejudge.scoring.lexical.shown_text import label, struck
 
-from .addresses import is_local, trusted, why_not
+from .addresses import from_environment, trusted, why_not
 from .backoff import DestinationUnreachableError, RefusedError, requested_s
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _SECRET_VALUE: Final = 6
 _ANSWER_S: Final = 1.0
 """How long to wait for the body of a successful answer."""
 _PAGE: Final = (b"<!doctype html", b"<html")
+_ELSEWHERE_FOR_NOW: Final = frozenset({HTTPStatus.FOUND, HTTPStatus.SEE_OTHER, HTTPStatus.TEMPORARY_REDIRECT})
 _LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 
 
@@ -57,9 +58,8 @@ class Poster:
         """
         import httpx  # noqa: PLC0415  # as above
 
-        from_env = not is_local(self._url.host)
         try:
-            tls = trusted()
+            from_env, tls = from_environment(self._url.host), trusted()
         except OSError as error:
             raise DestinationUnreachableError(str(error.strerror)) from None
         plain = {"accept-encoding": "identity"}  # the beginning of an answer is read as it is sent
@@ -113,7 +113,9 @@ class Poster:
             asked_s = requested_s(response.headers.get("retry-after"))
             return DestinationUnreachableError(reason, None if asked_s is None else min(asked_s, MAX_RETRY_AFTER_S))
         if response.has_redirect_location:
-            return RefusedError(f"it answered {code} and names another address; configure the final one")
+            moved = f"it answered {code} and names another address; configure the final one"
+            # a passing one is a login's or a proxy's, like a page
+            return DestinationUnreachableError(moved) if code in _ELSEWHERE_FOR_NOW else RefusedError(moved)
         return RefusedError(reason)
 
 

@@ -16,7 +16,7 @@ from typing import Self
 
 import httpx
 
-from sidejudge.integrations.addresses import is_local, trusted, why_not
+from sidejudge.integrations.addresses import from_environment, trusted, why_not
 from sidejudge.integrations.backoff import requested_s
 from sidejudge.scoring.lexical.shown_text import label, struck
 from sidejudge.scoring.trace.jsontext import no_constant
@@ -59,7 +59,7 @@ class HttpAgent:
 
     async def __aenter__(self) -> Self:
         # The time limit is the runner's, over all attempts; a proxy has no business between us and this machine.
-        from_env = not is_local(self._url.host)
+        from_env = from_environment(self._url.host)
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(None), limits=self._limits, trust_env=from_env, verify=trusted()
         )

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote
 
-from sidejudge.integrations.addresses import trusted
+from sidejudge.integrations.addresses import from_environment, trusted, why_not
 from sidejudge.scoring.trace.span import Json
 
 from .errors import LangfuseError, LangfuseErrorKind, as_json, date_of, read_refusal
@@ -136,6 +136,7 @@ class Langfuse:
             headers={"user-agent": "sidejudge", "accept": "application/json"},
             timeout=self._timeout_s,
             follow_redirects=False,
+            trust_env=from_environment(httpx.URL(access.base_url).host),
             verify=trusted(),
         )
 
@@ -203,8 +204,7 @@ class Langfuse:
             raise LangfuseError(LangfuseErrorKind.TIMEOUT, f"no answer within {self._timeout_s:g} s") from None
         except httpx.TransportError as error:
             broken = isinstance(error, httpx.ReadError | httpx.RemoteProtocolError)
-            message = str(error) or type(error).__name__
-            raise LangfuseError(LangfuseErrorKind.UNREACHABLE, message, broken=broken) from None
+            raise LangfuseError(LangfuseErrorKind.UNREACHABLE, why_not(error), broken=broken) from None
         except httpx.DecodingError:
             raise LangfuseError(
                 LangfuseErrorKind.NOT_LANGFUSE, "the answer's compression is damaged", broken=True

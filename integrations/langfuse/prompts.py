@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx
 
-from sidejudge.integrations.addresses import trusted
+from sidejudge.integrations.addresses import from_environment, trusted
 from sidejudge.scoring.errors import SidejudgeError
 
 from .client import Access
@@ -30,7 +30,8 @@ def read_prompt(access: Access, name: str, *, label: str | None, version: int | 
     url = f"{access.base_url.rstrip('/')}/api/public/v2/prompts/{quote(name, safe='')}"
     try:
         auth = (access.public_key, access.secret_key)
-        answer = httpx.get(url, params=params, auth=auth, timeout=TIMEOUT_S, verify=trusted())
+        from_env = from_environment(httpx.URL(url).host)
+        answer = httpx.get(url, params=params, auth=auth, timeout=TIMEOUT_S, verify=trusted(), trust_env=from_env)
         found: object = answer.json() if answer.is_success and len(answer.content) <= MAX_BYTES else None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise PromptError(f"Langfuse cannot be reached: {type(error).__name__}") from None

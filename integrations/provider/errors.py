@@ -14,7 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
 
-from sidejudge.integrations.addresses import why_not
+from sidejudge.integrations.addresses import way, why_not
 from sidejudge.integrations.backoff import requested_s
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import label, struck
@@ -196,7 +196,8 @@ def _no_connection(links: list[BaseException]) -> str:
     below = next((link for link in reversed(links) if isinstance(link, OSError) and link.errno), None)
     if below is None:
         return ""
-    return label(getattr(below, "verify_message", ""), _LONGEST_MESSAGE).rstrip(".") or why_not(below)
+    why = label(getattr(below, "verify_message", ""), _LONGEST_MESSAGE).rstrip(".") or why_not(below)
+    return why + next(filter(None, map(way, links)), "")
 
 
 def _library(link: BaseException) -> str:

@@ -150,6 +150,7 @@ _REMEDIES: Final = {
     errno.EMFILE: "allow this process more open files (ulimit -n)",
     errno.ENFILE: "allow this machine more open files",
     errno.ENOSPC: "free space on that volume",
+    errno.EPROTONOSUPPORT: "give a proxy as http://HOST:PORT, and names without brackets in NO_PROXY",
 }
 """Of errors of the system that the path and its permissions have no part in."""
 

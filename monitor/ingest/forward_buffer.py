@@ -65,8 +65,7 @@ class _Outcome:
 
 def _is_anothers(came: UpstreamResponse) -> bool:
     """Whether something else answers in the place of upstream: a missing route, a redirect, a page with a success."""
-    kind = next((value.lower() for name, value in came.headers if name.lower() == b"content-type"), b"")
-    return came.status == 404 or 300 <= came.status < 400 or (came.status < 300 and b"html" in kind)
+    return came.status == 404 or 300 <= came.status < 400 or came.is_of_a_login
 
 
 class _Lane:

@@ -49,9 +49,13 @@ async def test_a_page_with_a_success_is_of_somebody_else_but_where_receivers_ans
     assert {got.headers["accept-encoding"] for got in fake.got} == {"identity"}
 
 
-async def test_a_redirect_is_refused_and_not_followed(fake):
-    fake.act = lambda _: Act(status=307, headers={"location": f"{fake.url}/elsewhere"})
-    with pytest.raises(RefusedError, match="names another address"):
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(301, RefusedError), (308, RefusedError), *((s, DestinationUnreachableError) for s in (302, 303, 307))],
+)
+async def test_a_redirect_is_not_followed_and_only_one_for_good_is_a_refusal(fake, status, kind):
+    fake.act = lambda _: Act(status=status, headers={"location": f"{fake.url}/elsewhere"})
+    with pytest.raises(kind, match="names another address"):
         await Poster(fake.url).post(b"{}")
     assert len(fake.got) == 1
 

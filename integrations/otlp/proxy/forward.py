@@ -257,7 +257,8 @@ class Forward:
         self.answers[f"{came.status // 100}xx"] += 1
         body = exchange.body
         try:
-            if came.is_for_now and await self._kept(exchange, wait_s=came.retry_after_s):
+            passes = came.is_for_now or came.is_of_a_login
+            if passes and await self._kept(exchange, wait_s=came.retry_after_s):
                 return
             body.passage.settle(taken=came.status < 300)
             if self._buffer is not None and came.status < 300:

@@ -40,6 +40,7 @@ _ENDS_LINE: Final = re.compile(rb"[\r\n\0]").search
 
 
 _SENT_AGAIN: Final = (408, 429)
+_ELSEWHERE_FOR_NOW: Final = (302, 303, 307)
 """Statuses below 500 after which an exporter sends again."""
 REASONS: Final = ("connect", "timeout", "reset", "protocol", "busy")
 """Why no response came, or not all of it."""
@@ -77,6 +78,12 @@ class UpstreamResponse:
     def is_for_now(self) -> bool:
         """Whether it is a refusal that may pass: the same request may be taken later."""
         return self.status >= 500 or self.status in _SENT_AGAIN
+
+    @property
+    def is_of_a_login(self) -> bool:
+        """Whether a login or a proxy answers in the place of upstream: a page with a success, a passing redirect."""
+        kind = next((value.lower() for name, value in self.headers if name.lower() == b"content-type"), b"")
+        return self.status in _ELSEWHERE_FOR_NOW or (self.status < 300 and b"html" in kind)
 
     @property
     def retry_after_s(self) -> float | None:

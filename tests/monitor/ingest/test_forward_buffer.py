@@ -123,6 +123,19 @@ async def test_a_refusal_that_may_pass_is_not_passed_on(gateway, status):
         assert held(app).ended == {"sent": 1}
 
 
+@pytest.mark.parametrize("status", ["200 Sign in", "302 Login", "303 Login", "307 Login"])
+async def test_a_login_or_a_proxy_in_upstreams_place_is_no_acceptance(gateway, status):
+    more = ("content-type: text/html",) if status.startswith("2") else ("location: http://127.0.0.1:9/",)
+    async with upstream(answered(status, *more)) as up:
+        app = await gateway(up.url)
+        answer = await post(app, one(1))
+        assert (answer.status_code, answer.content) == (200, b"")
+        await until(lambda: len(up.requested) >= 2)
+        up.answer = OK
+        await until(lambda: held(app).waiting == 0)
+        assert held(app).ended == {"sent": 1}
+
+
 @pytest.mark.parametrize("status", ["400 Bad", "401 Who", "403 No", "404 Nowhere", "413 Large"])
 async def test_a_refusal_for_good_is_passed_on(gateway, status):
     async with upstream(answered(status)) as up:
