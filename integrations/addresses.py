@@ -17,7 +17,7 @@ from hashlib import sha256
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies_environment, proxy_bypass
 
 from sidejudge.scoring.lexical.shown_text import label, struck
 
@@ -40,7 +40,7 @@ def why_not(error: BaseException) -> str:
 def way(error: BaseException) -> str:
     """The variable that names a proxy for the request of an error of httpx, in words; empty where there is none."""
     request = getattr(error, "_request", None)
-    if type(error).__name__ not in _NO_CONNECTION or request is None or proxy_bypass_environment(request.url.host):
+    if type(error).__name__ not in _NO_CONNECTION or request is None or proxy_bypass(request.url.host):
         return ""
     known = getproxies_environment()
     named = next((f"{each.upper()}_PROXY" for each in (request.url.scheme, "all") if known.get(each)), None)
