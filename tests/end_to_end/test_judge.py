@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.fakes.judge import judges
-from tests.fakes.openai import Provider, error, states, unauthorised
+from tests.fakes.openai import Provider, error, page, raw, states, unauthorised
 from tests.forked import sidejudge
 from tests.needs import LITELLM
 from tests.otlp_requests import HIGH, S, request, span, trace
@@ -116,6 +116,21 @@ def test_what_needs_judgement_is_judged_and_everything_that_asks_is_told(serving
     again = monitor.verdicts(trace_id=trace(100).hex())
     assert {v["judge"]["calls"] for v in again} == {0}
     assert KEY not in everything_stated(monitor)
+
+
+@pytest.mark.parametrize(
+    "instead", [page(200), raw(b""), raw(b'{"id": "x", "choi')], ids=["a login", "nothing", "half"]
+)
+def test_no_trace_is_lost_while_something_else_answers_in_the_judges_place(serving, provider, instead):
+    provider.standing = instead
+    monitor = serving(**judged_by(provider))
+    for number in range(3):
+        monitor.post(requested(number))
+    monitor.until(lambda: judge_of(monitor)["waiting"] == 3, "they do not wait", 30)
+    monitor.until(lambda: "as of a login" in judge_of(monitor)["models"][0]["reason"], "the cause is not shown", 30)
+    provider.standing = judges()
+    monitor.settled(3)
+    assert {verdict["state"] for verdict in monitor.verdicts()} == {"valid"}
 
 
 @pytest.mark.parametrize("retries", [0, 1])

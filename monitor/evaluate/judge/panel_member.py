@@ -45,6 +45,7 @@ _SETTLES_S: Final = 0.05
 
 Client: TypeAlias = JudgeClient | BatchJudgeClient
 """Sends one request to a model. Raises ``ProviderError``."""
+_ANOTHER_ANSWERS: Final = "what answers in its place cannot be read, as of a login or a proxy"
 
 
 class UnansweredError(SidejudgeError):
@@ -163,6 +164,8 @@ class PanelMember:
                 wait_s = pause(attempt, error.retry_after_s, self.jitter()) if attempt < self.retries else None
                 if not reaction.retry or wait_s is None:
                     outage = reaction.outage or self.state().circuit == "open"
+                    if not outage and error.kind is ProviderErrorKind.BAD_ANSWER:
+                        outage = await self._another_answers()
                     why = Reason("{error}", error=quoted(str(error)))
                     unavailable = Reason("{outage}: {why}", outage=own(OUTAGE), why=why)
                     raise UnansweredError(unavailable if outage else why, kind=error.kind) from None
@@ -214,6 +217,15 @@ class PanelMember:
                 kind = ProviderErrorKind.CONTENT_REFUSED
                 return ProviderError(kind, error.message, status=error.status, usage=error.usage)
         return error
+
+    async def _another_answers(self) -> bool:
+        """Whether the health probe cannot be read either: a login or a proxy answers, and a request may wait."""
+        try:
+            price = await self.price()
+            permit = self.breaker.permit(self.clock())
+            return permit is None or not await self._probe_health(permit, price)
+        except UnansweredError:  # the budget has no room for it
+            return False
 
     async def _paid(
         self, request: JudgeRequest, permit: Permit, expected: ProviderUsage, price: TokenPrice | None, bill: JudgeBill
@@ -273,6 +285,8 @@ class PanelMember:
             duration_s = time.monotonic() - began
             if request is not HEALTH_PROBE:
                 error = await self._blamed(error, permit, price)
+            elif error.kind is ProviderErrorKind.BAD_ANSWER:
+                error = ProviderError(ProviderErrorKind.UNREACHABLE, connection=_ANOTHER_ANSWERS)
             self.breaker.failed(permit, error, self.clock())
             usage = ProviderUsage(cost_usd=None)  # a timeout: whether it is charged stays unknown
             if (charged := _charged(error, expected, price)) is not None:

@@ -57,7 +57,7 @@ FAULTS = {
     ),
     "an error of theirs": (fake.error(500, "oops"), f"{OUTAGE}: overloaded", 3, "closed"),
     "a proxy with nobody behind it": (fake.page(), f"{OUTAGE}: overloaded", 3, "closed"),
-    "a page in place of an answer": (fake.page(200), "bad answer", 3, "closed"),
+    "a page in place of an answer": (fake.page(200), f"{OUTAGE}: bad answer", 4, "closed"),
     "a lock that is held": (fake.error(409, "busy"), f"{OUTAGE}: overloaded", 3, "closed"),
     "too early": (fake.error(425, "later"), f"{OUTAGE}: overloaded", 3, "closed"),
     "a request that took too long": (fake.error(408, "slow"), f"{OUTAGE}: timeout", 3, "closed"),
@@ -65,8 +65,8 @@ FAULTS = {
         fake.error(429, "slow down", retry_after_ms="10", retry_after="86400"), f"{OUTAGE}: rate limited", 3, "closed",
     ),
     "overloaded": (fake.error(503, "busy", retry_after="0"), f"{OUTAGE}: overloaded", 3, "closed"),
-    "a body that breaks off": (fake.raw(b'{"id": "x", "choi'), "bad answer", 3, "closed"),
-    "an empty body": (fake.raw(b""), "bad answer", 3, "closed"),
+    "a body that breaks off": (fake.raw(b'{"id": "x", "choi'), f"{OUTAGE}: bad answer", 4, "closed"),
+    "an empty body": (fake.raw(b""), f"{OUTAGE}: bad answer", 4, "closed"),
     "a reset before the answer": (fake.resets(), f"{OUTAGE}: unreachable", 3, "closed"),
     "a reset within the answer": (fake.resets(40), f"{OUTAGE}: unreachable", 3, "closed"),
     "no choices": (fake.no_choices(), "parse_error: empty", 2, "closed"),
@@ -611,7 +611,7 @@ async def test_whether_a_provider_of_batches_is_back_is_found_out_without_a_batc
     await client.close()
 
 
-@pytest.mark.parametrize("fault", [fake.page(200), fake.error(500, "oops"), fake.resets()])
+@pytest.mark.parametrize("fault", [fake.error(500, "oops"), fake.resets()])
 async def test_a_case_that_the_provider_never_answers_keeps_no_breaker_open(provider, library, store, fault):
     now = [1_760_000_000.0]
     reported = {"api_base": provider.url, "api_key": "sk-very-secret"}
@@ -627,6 +627,17 @@ async def test_a_case_that_the_provider_never_answers_keeps_no_breaker_open(prov
     reply = (await judge.answer(CASE, [poison]))[poison]
     assert reply.failed  # it has its failure ...
     assert judge.outage is None  # ... and the others are not kept waiting
+    assert isinstance((await judge.answer(CASE, [other]))[other], Answer)
+
+
+async def test_an_answer_to_one_request_that_cannot_be_read_is_no_outage(made, provider):
+    poison, other = Supported("poison"), Supported("other")
+    provider.standing = lambda seen: (fake.page(200) if b"poison" in seen.raw else judges())(seen)
+    judge = made(cache_entries=0)
+    for _ in range(5):
+        reply = (await judge.answer(CASE, [poison]))[poison]
+        assert reply.reason.startswith("bad answer")
+        assert judge.outage is None
     assert isinstance((await judge.answer(CASE, [other]))[other], Answer)
 
 
