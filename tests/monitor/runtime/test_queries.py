@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin
+from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.api.view import VerdictQuery, VerdictSearch
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.runtime.app import Monitor
+from tests.linear_time import steps
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
 SAID = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
@@ -235,3 +237,21 @@ async def test_probes_tell_apart_starting_working_and_ending(still):
     assert (s.view.live(), s.view.ready(), s.view.started()) == (True, True, True)
     await s.monitor.stop()
     assert (s.view.ready(), s.view.started()) == (False, True)
+
+
+async def test_what_applications_report_is_compared_in_time_with_the_number_of_services(still):
+    reported = {"reported": {"metrics": [{"name": "Helpfulness", "good": 0.8, "acceptable": 0.6}]}}
+    s = still(rubrics=reported, routes=[{"rubrics": ["answer", "reported"]}])
+
+    def asking(services: int) -> int:
+        for number in range(services):
+            for rubric in ("answer", "reported"):
+                key = Key(f"service-{number}", "prod", rubric)
+                seen = Observation(identity=f"{number}", at_ns=s.now, passed=True, weight=1.0)
+                s.monitor.windows.add(key, seen)
+        found = s.view.reported_agreements()
+        assert [each.rubric for each in found] == ["answer"] * services
+        return steps(s.view.reported_agreements)
+
+    few = asking(25)
+    assert asking(100) < 6 * few
