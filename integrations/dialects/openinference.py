@@ -47,6 +47,8 @@ _OWN_CONTENTS = (
     "gen_ai.prompt", "gen_ai.completion", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.",
     "traceloop.entity.",
 )  # fmt: skip
+_FAILED = ('"is_error"', '"status": "error"')
+"""How Anthropic's and Bedrock's requests mark the result of a tool that failed."""
 _BY_ITSELF = "automatic_function_calling_history"
 """Where google-genai states what it did before its answer, with the request in front."""
 _RESPONSE_ID = re.compile(r'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')
@@ -167,12 +169,15 @@ def _carried_out(raw_in: AttributeValue, raw_out: str) -> tuple[Message, ...]:
 def _completed_by(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, ...]:
     """The messages with what some clients leave in the raw body alone.
 
-    That is ids of calls and of answers to them, arguments where there are none, for an empty map has nothing to
-    flatten, and texts that are sent as a list of parts.
+    That is ids of calls and of answers to them, that a tool failed, arguments where there are none, for an empty map
+    has nothing to flatten, and texts that are sent as a list of parts. Anthropic's instructions stand beside that body.
     """
-    if not any((m.role == "tool" and m.tool_call_id is None) or _lacks(m) for m in stated):
+    failed = isinstance(raw, str) and any(mark in raw for mark in _FAILED)
+    if not failed and not any((m.role == "tool" and m.tool_call_id is None) or _lacks(m) for m in stated):
         return stated
     full = messages.read(unwrap.decoded(raw))
+    if len(full) < len(stated):
+        full = (*(m for m in stated if m.role == "system"), *full)
     if [(m.role, len(m.tool_calls)) for m in full] != [(m.role, len(m.tool_calls)) for m in stated]:
         return stated
     return tuple(
@@ -181,6 +186,7 @@ def _completed_by(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Mes
             text=m.text or whole.text,
             tool_call_id=m.tool_call_id or whole.tool_call_id,
             name=m.name or whole.name,
+            error=m.error or whole.error,
             tool_calls=tuple(map(_completed, m.tool_calls, whole.tool_calls)),
         )
         for m, whole in zip(stated, full, strict=True)

@@ -375,6 +375,36 @@ def test_a_pipeline_of_haystack_that_returns_messages_answers_with_the_last_of_t
     assert (span.output, span.unread) == (text, ())
 
 
+@pytest.mark.parametrize(
+    "answered",
+    [
+        {"role": "tool", "contents.0.message_content.text": "A-1"},
+        {"role": "user", "content": "A-1", "tool_call_id": "c1"},
+    ],
+)
+def test_a_tool_that_failed_is_in_the_body_alone_that_openinference_sends_of_claude_on_bedrock(
+    answered: dict[str, str],
+) -> None:
+    body = {"system": "Be brief.", "messages": [
+        {"role": "user", "content": "Where is A-17?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "find", "input": {"order": 17}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "A-1", "is_error": True}]},
+    ]}  # fmt: skip
+    at = "llm.input_messages."
+    attributes = {
+        "openinference.span.kind": "LLM", "llm.model_name": "claude", "input.value": json.dumps(body),
+        f"{at}0.message.role": "system", f"{at}0.message.contents.0.message_content.text": "Be brief.",
+        f"{at}1.message.role": "user", f"{at}1.message.contents.0.message_content.text": "Where is A-17?",
+        f"{at}2.message.role": "assistant", f"{at}2.message.tool_calls.0.tool_call.id": "c1",
+        f"{at}2.message.tool_calls.0.tool_call.function.name": "find",
+        f"{at}2.message.tool_calls.0.tool_call.function.arguments": '{"order": 17}',
+        **{f"{at}3.message.{key}": value for key, value in answered.items()},
+    }  # fmt: skip
+    span = normalise(_raw(attributes=attributes))
+    answers = [(m.tool_call_id, m.text, m.error) for m in span.input_messages if m.role == "tool"]
+    assert (answers, span.system_prompt) == ([("c1", "A-1", True)], "Be brief.")
+
+
 def test_what_openinference_for_javascript_sends_of_anthropic_s_tool_results_is_no_question() -> None:
     attributes = {
         "openinference.span.kind": "LLM",
