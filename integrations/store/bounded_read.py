@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from sidejudge.scoring.status.trend import Stretch, VerdictSums
 
-from .connection import bounded_read, narrowed, queries, reading
+from .connection import bounded_read, queries, reading, select
 
 MOST = 100_000
 """Verdicts that are read at most, the latest: about a second and a half."""
@@ -146,8 +146,7 @@ def read_compared(path: Path, wanted: ComparedFilter) -> list[ComparedVerdict]:
         "all_metrics": wanted.all_metrics, "most": wanted.most,
     }  # fmt: skip
     with bounded_read(path) as connection:
-        query = narrowed("compared_figures" if wanted.figure else "compared", values)
-        rows = connection.execute(query, values).fetchall()
+        rows = select(connection, "compared_figures" if wanted.figure else "compared", values).fetchall()
     return [
         ComparedVerdict._make((*where, None if passed is None else bool(passed), *of, _read(scores), _sliced(slices)))
         for where, passed, of, scores, slices in ((row[:4], row[4], row[5:-2], row[-2], row[-1]) for row in rows)

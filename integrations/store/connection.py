@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import sqlite3
 import time
@@ -37,18 +38,27 @@ def queries() -> dict[str, str]:
     return statements("sidejudge.integrations.store")
 
 
-def narrowed(name: str, given: Mapping[str, object]) -> str:
-    """The statement with what is given as a condition that an index can answer: ``:x IS NULL OR …`` is none.
+def select(connection: sqlite3.Connection, name: str, given: Mapping[str, object]) -> sqlite3.Cursor:
+    """The rows of a statement whose filters are all optional: ``:x IS NULL OR …``, which no index can answer.
 
-    Of several that have an index the one that leaves least, for SQLite does not know which that is. Bounds of time have
-    one together with each.
+    What is given becomes a condition: of several that have an index the one that leaves least, for SQLite does not know
+    which that is. Bounds of time have one together with each.
     """
     text = queries()[name]
     indexed = next((each for each in ("trace_id", "service", "rubric") if given.get(each) is not None), "")
     for each in (indexed, "since", "until", "after_ns"):
         if given.get(each) is not None:
             text = text.replace(f":{each} IS NULL OR ", "")
-    return text
+    return connection.execute(text, {**given, "meant": _services(connection, given.get("service"))})
+
+
+def _services(connection: sqlite3.Connection, wanted: object) -> str | None:
+    """The services that a filter means, as JSON; where they have no index, the one of exactly this name."""
+    if wanted is None:
+        return None
+    with suppress(sqlite3.OperationalError):
+        return json.dumps([name for (name,) in connection.execute(queries()["services_meant"], (wanted,))])
+    return json.dumps([wanted])
 
 
 def connect(path: Path) -> sqlite3.Connection:

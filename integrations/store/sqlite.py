@@ -24,7 +24,7 @@ from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
 from .archive import finished, stored_verdict, trace_document
 from .bounded_read import ComparedFilter, ComparedVerdict, read_compared
-from .connection import Lock, connect, identity, migrate, narrowed, queries, reading
+from .connection import Lock, connect, identity, migrate, queries, reading, select
 from .contents import ContentsTable, JudgeCallTable
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, changed, explain
 from .health import SLICE, Capacity, StoreHealth, give_back
@@ -369,8 +369,7 @@ class Store(Part):
             "after_ns": after_ns, "after_id": id_bytes(after_id) if after_id else None, "after_rubric": after_rubric,
         }  # fmt: skip
         with reading(self.path) as connection:  # likewise
-            rows = connection.execute(narrowed("recent_verdicts", wanted), wanted)
-            return [stored_verdict(text, at) for text, at in rows]
+            return [stored_verdict(text, at) for text, at in select(connection, "recent_verdicts", wanted)]
 
     def compared(self, wanted: ComparedFilter) -> list[ComparedVerdict]:
         """Verdicts with what they may be compared by, newest first. Raises ``StoreError``, ``SearchTooLong``."""

@@ -14,7 +14,7 @@ import msgspec
 from sidejudge.scoring.verdict.documents import FAILING, VerdictDocument
 
 from .archive import stored_verdict
-from .connection import bounded_read, narrowed
+from .connection import bounded_read, select
 
 MOST = 20_000
 """Verdicts that are searched and counted at most, the latest that the indexed filters leave."""
@@ -107,7 +107,7 @@ def search_verdicts(
     with bounded_read(path) as connection:
         connection.create_function("folded", 1, lambda text: str(text or "").casefold(), deterministic=True)
         looked_at = values if inside else values | {"most": limit}
-        rows = connection.execute(narrowed("search_verdicts", looked_at), looked_at).fetchall()
+        rows = select(connection, "search_verdicts", looked_at).fetchall()
         counts, capped, failing_of = (
             _counts(connection, values, wanted, inside=inside) if counted else ({}, False, None)
         )
@@ -128,18 +128,18 @@ def _counts(
     """How many match, by what one may choose; whether older ones were left out; of how many the metrics are."""
     counts: dict[str, dict[str, int]] = {}
     if inside:
-        for of, value, number in connection.execute(narrowed("count_verdicts", values), values):
+        for of, value, number in select(connection, "count_verdicts", values):
             counts.setdefault(of, {})[value] = number
         return counts, sum(counts.pop("looked_at", {}).values()) >= MOST, None
     chosen: dict[str, Counter[str]] = {of: Counter() for of in ("passed", "service", "environment", "rubric")}
     looked_at = 0
-    for service, environment, rubric, passed, number in connection.execute(narrowed("count_columns", values), values):
+    for service, environment, rubric, passed, number in select(connection, "count_columns", values):
         looked_at += number
         chosen["passed"][passed] += number
         if wanted.passed in (None, passed):
             for of, value in (("service", service), ("environment", environment), ("rubric", rubric)):
                 chosen[of][value] += number
-    failed = connection.execute(narrowed("failed_verdicts", values), {**values, "failed": MOST_FAILED}).fetchall()
+    failed = select(connection, "failed_verdicts", {**values, "failed": MOST_FAILED}).fetchall()
     chosen["metric"] = Counter(metric for (text,) in failed for metric in _failing(text))
     found = {of: dict(numbers.most_common(_LISTED)) for of, numbers in chosen.items() if numbers}
     return found, looked_at >= MOST, MOST_FAILED if len(failed) == MOST_FAILED else None

@@ -14,7 +14,7 @@ import pytest
 from sidejudge.integrations.store import sqlite
 from sidejudge.integrations.store.archive import read_details
 from sidejudge.integrations.store.bounded_read import read_courses
-from sidejudge.integrations.store.connection import narrowed, queries, schema
+from sidejudge.integrations.store.connection import add_names, queries, schema, select
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreCorrupt, StoreError, StoreUnavailable
 from sidejudge.integrations.store.verdict_search import VerdictFilter, search_verdicts
 
@@ -464,8 +464,9 @@ def steps(store, name, **values) -> int:
 
     with closing(sqlite3.connect(store.path)) as connection:
         connection.create_function("folded", 1, str)
+        add_names(connection)
         connection.set_progress_handler(step, 1)
-        connection.execute(narrowed(name, values), values).fetchall()
+        select(connection, name, values).fetchall()
     return count
 
 
@@ -527,6 +528,17 @@ async def test_what_no_verdict_matches_is_found_without_a_look_at_all_that_are_k
         return steps(store, name, **values)
 
     assert kept(400) == kept(20)
+
+
+async def test_without_its_index_a_search_finds_a_service_by_its_own_name(store):
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("DROP INDEX verdicts_by_service")
+        connection.execute(
+            "INSERT INTO verdicts (trace_id, rubric, closed_ns, service, passed, verdict) "
+            "VALUES (?, 'qa', 1, ?, 1, '{}')", (A, "s" * 90),
+        )  # fmt: skip
+    assert len(store.verdicts(service="s" * 90)) == 1
+    assert store.verdicts(service="s" * 89) == []
 
 
 async def test_a_purge_does_not_read_the_scores_that_are_kept(store):
