@@ -14,7 +14,7 @@ often one looks. A fixed-look interval has no such promise: looked at daily, it 
 weeks. The price is an interval 1.6 times as wide where it is tightest. The promise is that of large samples; ``r``
 keeps it wide where they are small, and the variance counts four more draws on each side (Agresti and Coull), of the
 largest weight: without them a side of which only the often kept failures were drawn yet would be *worse*. A draw is as
-many verdicts as say what one says: the design effect of both sides together.
+many verdicts as say what one says: the design effect of each side, by the sizes of its own clusters.
 
 Sources: Robbins 1970, doi:10.1214/aoms/1177696786; Howard et al. 2021, doi:10.1214/20-AOS1991; Waudby-Smith et al.
 2024 (asymptotic confidence sequences), doi:10.1214/24-AOS2408; information time: Jennison and Turnbull 1997,
@@ -143,9 +143,9 @@ def difference(
     if not pass_rates and len({(row.after, row.value) for row in used}) == 2:
         return Unavailable("the values of each side are all equal, so nothing shows how much they vary")
     prior = 0.25 if pass_rates else _variance(used)
-    robust, alone = (_robust(rows, cells, shares) for rows in (used, [row._replace(cluster=None) for row in used]))
-    design = max(1.0, robust / alone) if alone else 1.0
-    spread = robust + _added(cells, shares, prior, _heaviest(used, clusters, error), design)
+    spread = _robust(used, cells, shares) + _added(
+        cells, shares, prior, _heaviest(used, clusters, error), _designs(used, cells)
+    )
     aim = matters or (_MATTERS if pass_rates else _OF_DEVIATION * math.sqrt(prior))
     half = anytime_half_width(spread, error=error, aim=aim)
     means = {side: math.fsum(shares[h] * cells[h, side].mean for h in shared) for side in (False, True)}
@@ -234,19 +234,43 @@ def _heaviest(rows: Sequence[Compared], draws: Mapping[bool, int], error: float)
     return heaviest
 
 
+def _designs(rows: Sequence[Compared], cells: Mapping[tuple[str, bool], _Cell]) -> Mapping[bool, float]:
+    """The design effect of each side: of its own clusters' sizes, and of how far those of both sides agree.
+
+    Where only one side has clusters of several, the other is as many draws as it has values. Where nothing in them
+    varies, nothing shows that they agree less than wholly.
+    """
+    held: dict[tuple[bool, object], list[Compared]] = {}
+    for place, row in enumerate(rows):
+        held.setdefault((row.after, place if row.cluster is None else row.cluster), []).append(row)
+    of = {False: [0.0, 0.0], True: [0.0, 0.0]}
+    together = whole = 0.0
+    for (side, _), cluster in held.items():
+        squared, own = math.fsum(row.weight for row in cluster) ** 2, math.fsum(row.weight**2 for row in cluster)
+        of[side][0] += squared
+        of[side][1] += own
+        parts = [row.weight * (row.value - cells[row.stratum, row.after].mean) for row in cluster]
+        apart = math.fsum(part * part for part in parts)
+        together += math.fsum(parts) ** 2 - apart
+        whole += (squared / own - 1) * apart
+    agree = min(1.0, max(0.0, together / whole)) if whole else 1.0
+    return {side: 1 + agree * (squared / own - 1) for side, (squared, own) in of.items()}
+
+
 def _added(
     cells: Mapping[tuple[str, bool], _Cell],
     shares: Mapping[str, float],
     prior: float,
     heaviest: Mapping[bool, float],
-    design: float,
+    designs: Mapping[bool, float],
 ) -> float:
     """The variance of the values added to each side of each stratum, because an absence of failures proves little.
 
     They have the largest weight: by Kish's effective size, verdicts of small weight alone would count in full. Of
-    clusters that agree, ``design`` values say as much as one.
+    clusters that agree, as many values as the design effect of their side say as much as one.
     """
     sizes = (
-        (shares.get(stratum, 0.0), cell.weight / heaviest[side] / design) for (stratum, side), cell in cells.items()
+        (shares.get(stratum, 0.0), cell.weight / heaviest[side] / designs[side])
+        for (stratum, side), cell in cells.items()
     )
     return math.fsum(share * share * _ADDED * prior / (size * (size + _ADDED)) for share, size in sizes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -46,11 +47,17 @@ def test_the_error_of_one_look_is_the_cluster_robust_one_of_a_weighted_regressio
         if pass_rates
         else np.mean([np.cov(values[after == s], aweights=weights[after == s], ddof=0) for s in (0, 1)])
     )
-    apart = difference([row._replace(cluster=None) for row in rows], pass_rates=pass_rates)
-    assert isinstance(apart, Difference)
-    alone = apart.standard_error**2 - sum(4 * prior / (size * (size + 4)) for size in sizes)
-    design = max(1.0, fitted.bse[1] ** 2 * 60 / 59 / alone)
-    added = sum(4 * prior / (size / design * (size / design + 4)) for size in sizes)
+    parts = weights * (values - np.where(after, fitted.params.sum(), fitted.params[0]))
+    of = [
+        [np.flatnonzero((cluster == c) & (after == side)) for c in np.unique(cluster[after == side])] for side in (0, 1)
+    ]
+    kish = [sum(sum(weights[at]) ** 2 for at in held) / sum(sum(weights[at] ** 2) for at in held) for held in of]
+    pairs = [at for held in of for at in held if len(at) > 1]
+    agree = sum(sum(parts[at]) ** 2 - sum(parts[at] ** 2) for at in pairs) / sum(
+        (sum(weights[at]) ** 2 / sum(weights[at] ** 2) - 1) * sum(parts[at] ** 2) for at in pairs
+    )
+    sizes = [size / (1 + max(0.0, agree) * (each - 1)) for size, each in zip(sizes, kish, strict=True)]
+    added = sum(4 * prior / (size * (size + 4)) for size in sizes)
     assert found.standard_error**2 == pytest.approx(fitted.bse[1] ** 2 * 60 / 59 + added)
 
 
@@ -75,6 +82,19 @@ def test_ten_sessions_that_all_passed_prove_no_more_for_their_many_turns():
     assert not few.is_worse()
     assert not many.is_worse()
     assert many.upper == pytest.approx(few.upper, abs=0.03)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_side_is_as_many_draws_as_it_has_itself_whatever_sessions_the_other_has(long):
+    def of(values: Sequence[float], turns: int, *, after: bool) -> list[Compared]:
+        return [Compared(after, each, 1.0, f"{after}{n}") for n, each in enumerate(values) for _ in range(turns)]
+
+    apart = difference([*of([1.0, 0.0] * 50, 60, after=long), *of([0.0] * 100, 1, after=not long)])
+    assert isinstance(apart, Difference)
+    assert not apart.lower <= 0 <= apart.upper
+    alike = difference([*of([1.0] * 8, 60, after=long), *of([1.0] * 950 + [0.0] * 50, 1, after=not long)])
+    assert isinstance(alike, Difference)
+    assert alike.lower <= 0 <= alike.upper
 
 
 SIDES = ((False, 10, -1), (True, 100, 11))
