@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
@@ -21,6 +21,7 @@ from .errors import SearchTooLong, StoreCorrupt, StoreUnavailable, changed, expl
 
 VERSION: Final = 15
 """Version of the schema, kept in the file's ``user_version``."""
+_OF_SERVICE: Final = re.compile(r"is_named\((coalesce\(nullif\([v.]*service, ''\), 'unknown_service'\)), :service\)")
 _INDEXES: Final = ("outbox_over_index", "turns_of_session_index", "turns_by_session_gone", "verdicts_by_service_index")
 
 
@@ -42,23 +43,28 @@ def select(connection: sqlite3.Connection, name: str, given: Mapping[str, object
     """The rows of a statement whose filters are all optional: ``:x IS NULL OR …``, which no index can answer.
 
     What is given becomes a condition: of several that have an index the one that leaves least, for SQLite does not know
-    which that is. Bounds of time have one together with each.
+    which that is. Bounds of time have one together with each. Of several services at once no index has the verdicts in
+    the order of time: all of theirs would be read and sorted for each page.
     """
-    text = queries()[name]
-    indexed = next((each for each in ("trace_id", "service", "rubric") if given.get(each) is not None), "")
-    for each in (indexed, "since", "until", "after_ns"):
+    text, meant = queries()[name], _services(connection, given.get("service"))
+    if meant is not None:
+        text = _OF_SERVICE.sub(r"\1 = :meant", text)
+    indexed = ("trace_id", "rubric") if meant is None else ("trace_id", "service", "rubric")
+    first = next((each for each in indexed if given.get(each) is not None), "")
+    for each in (first, "since", "until", "after_ns"):
         if given.get(each) is not None:
             text = text.replace(f":{each} IS NULL OR ", "")
-    return connection.execute(text, {**given, "meant": _services(connection, given.get("service"))})
+    return connection.execute(text, {**given, "meant": next(iter(meant or ()), None)})
 
 
-def _services(connection: sqlite3.Connection, wanted: object) -> str | None:
-    """The services that a filter means, as JSON; where they have no index, the one of exactly this name."""
+def _services(connection: sqlite3.Connection, wanted: object) -> list[object] | None:
+    """The one service that a filter means, or none; None without a filter, for several, and where there is no index."""
     if wanted is None:
         return None
     with suppress(sqlite3.OperationalError):
-        return json.dumps([name for (name,) in connection.execute(queries()["services_meant"], (wanted,))])
-    return json.dumps([wanted])
+        found = [name for (name,) in connection.execute(queries()["services_meant"], (wanted,))]
+        return found if len(found) < 2 else None
+    return None
 
 
 def connect(path: Path) -> sqlite3.Connection:

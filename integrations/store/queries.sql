@@ -99,7 +99,7 @@ SELECT verdict FROM verdicts WHERE trace_id = ? ORDER BY rubric;
 -- What names no service or environment is found under the name that windows and metrics give it.
 SELECT verdict, closed_ns FROM verdicts
 WHERE (:rubric IS NULL OR rubric = :rubric)
-  AND (:service IS NULL OR coalesce(nullif(service, ''), 'unknown_service') IN (SELECT value FROM json_each(:meant)))
+  AND (:service IS NULL OR is_named(coalesce(nullif(service, ''), 'unknown_service'), :service))
   AND (:environment IS NULL OR is_named(coalesce(nullif(environment, ''), 'unknown'), :environment))
   AND (:trace_id IS NULL OR trace_id = :trace_id)
   AND (:passed IS NULL OR passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
@@ -688,7 +688,7 @@ WITH latest AS MATERIALIZED (
          coalesce(nullif(v.environment, ''), 'unknown') AS environment
   FROM verdicts AS v
   WHERE (:rubric IS NULL OR v.rubric = :rubric)
-    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') IN (SELECT value FROM json_each(:meant)))
+    AND (:service IS NULL OR is_named(coalesce(nullif(v.service, ''), 'unknown_service'), :service))
     AND (:environment IS NULL OR is_named(coalesce(nullif(v.environment, ''), 'unknown'), :environment))
     AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
     AND (:passed IS NULL OR v.passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
@@ -721,7 +721,7 @@ WITH latest AS MATERIALIZED (
          coalesce(nullif(v.environment, ''), 'unknown') AS environment
   FROM verdicts AS v
   WHERE (:rubric IS NULL OR v.rubric = :rubric)
-    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') IN (SELECT value FROM json_each(:meant)))
+    AND (:service IS NULL OR is_named(coalesce(nullif(v.service, ''), 'unknown_service'), :service))
     AND (:environment IS NULL OR is_named(coalesce(nullif(v.environment, ''), 'unknown'), :environment))
     AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
   ORDER BY v.closed_ns DESC, v.trace_id DESC, v.rubric DESC LIMIT :most
@@ -765,7 +765,7 @@ FROM (
          coalesce(nullif(v.environment, ''), 'unknown') AS environment, v.rubric, v.passed
   FROM verdicts AS v
   WHERE (:rubric IS NULL OR v.rubric = :rubric)
-    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') IN (SELECT value FROM json_each(:meant)))
+    AND (:service IS NULL OR is_named(coalesce(nullif(v.service, ''), 'unknown_service'), :service))
     AND (:environment IS NULL OR is_named(coalesce(nullif(v.environment, ''), 'unknown'), :environment))
     AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
   ORDER BY v.closed_ns DESC LIMIT :most
@@ -778,7 +778,7 @@ FROM (
     SELECT v.rowid AS at, v.passed
     FROM verdicts AS v
     WHERE (:rubric IS NULL OR v.rubric = :rubric)
-      AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') IN (SELECT value FROM json_each(:meant)))
+      AND (:service IS NULL OR is_named(coalesce(nullif(v.service, ''), 'unknown_service'), :service))
       AND (:environment IS NULL OR is_named(coalesce(nullif(v.environment, ''), 'unknown'), :environment))
       AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
     ORDER BY v.closed_ns DESC LIMIT :most
@@ -805,7 +805,7 @@ SELECT v.closed_ns, coalesce(nullif(v.service, ''), 'unknown_service') AS servic
 FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id
 WHERE v.closed_ns >= :since AND v.closed_ns < :until
     AND (:rubric IS NULL OR v.rubric = :rubric)
-    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') IN (SELECT value FROM json_each(:meant)))
+    AND (:service IS NULL OR is_named(coalesce(nullif(v.service, ''), 'unknown_service'), :service))
     AND (:environment IS NULL OR is_named(coalesce(nullif(v.environment, ''), 'unknown'), :environment))
 ORDER BY v.closed_ns DESC LIMIT :most;
 

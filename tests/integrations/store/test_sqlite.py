@@ -17,6 +17,7 @@ from sidejudge.integrations.store.bounded_read import read_courses
 from sidejudge.integrations.store.connection import add_names, queries, schema, select
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreCorrupt, StoreError, StoreUnavailable
 from sidejudge.integrations.store.verdict_search import VerdictFilter, search_verdicts
+from sidejudge.scoring.lexical.shown_text import clean, label_of
 
 A, B = b"a" * 16, b"b" * 16
 
@@ -530,14 +531,36 @@ async def test_what_no_verdict_matches_is_found_without_a_look_at_all_that_are_k
     assert kept(400) == kept(20)
 
 
-async def test_without_its_index_a_search_finds_a_service_by_its_own_name(store):
+LONG = [f"{'s' * 150}{end}" for end in "ab"]
+"""Two services that a series shows under one name."""
+
+
+@pytest.mark.parametrize("services", [["shop"], LONG])
+@pytest.mark.parametrize("name", ["recent_verdicts", "search_verdicts", "count_columns", "count_verdicts", "compared"])
+async def test_of_a_service_that_most_verdicts_are_of_the_latest_are_read_and_not_all(store, name, services):
+    values = {**filters(name), "limit": 5, "most": 5, "service": clean(services[0]), "since": 0, "until": 900}
+
+    def kept(count: int) -> int:
+        with closing(sqlite3.connect(store.path)) as connection, connection:
+            connection.execute("DELETE FROM verdicts")
+            connection.executemany(
+                "INSERT INTO verdicts (trace_id, rubric, closed_ns, service, passed, verdict) "
+                "VALUES (randomblob(16), 'qa', ?, ?, 1, '{}')",
+                [(n + 1, services[n % len(services)]) for n in range(count)],
+            )  # fmt: skip
+        return steps(store, name, **values)
+
+    assert kept(400) == kept(20)
+
+
+async def test_without_its_index_a_search_finds_a_service_by_each_of_its_names(store):
     with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("DROP INDEX verdicts_by_service")
         connection.execute(
             "INSERT INTO verdicts (trace_id, rubric, closed_ns, service, passed, verdict) "
             "VALUES (?, 'qa', 1, ?, 1, '{}')", (A, "s" * 90),
         )  # fmt: skip
-    assert len(store.verdicts(service="s" * 90)) == 1
+    assert len(store.verdicts(service="s" * 90)) == len(store.verdicts(service=label_of("s" * 90))) == 1
     assert store.verdicts(service="s" * 89) == []
 
 
