@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT, OUTAGE
+from sidejudge.monitor.evaluate.backends import BEHIND, EMBEDDINGS_OUT, OUTAGE
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.evaluate.stages import FIGURES
 from sidejudge.scoring.result.result import Failed, Scored
@@ -140,7 +140,7 @@ def observe_stored(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
 
 
 def _is_of_outage(reason: str) -> bool:
-    return OUTAGE in reason or EMBEDDINGS_OUT in reason
+    return (OUTAGE in reason and BEHIND not in reason) or EMBEDDINGS_OUT in reason
 
 
 @lru_cache(maxsize=16)  # all verdicts on a trace are of one moment

@@ -49,6 +49,7 @@ from sidejudge.scoring.status.status import (
     Policy,
     Status,
     appraise,
+    both_ways,
     left_open,
     lies_below,
     may_turn,
@@ -430,10 +431,7 @@ class Watch:
         if drops is not None and (fallen := self._since_fall(key, now_ns)) is not None:
             drops = replace(drops, since=fallen.estimate)
         found = self._windows.status(key, now_ns, policy if margin is None else policy.raised(margin), sequence, drops)
-        waiting = self.awaited(key, now_ns)
-        if self._waited_until_ns is None or now_ns < self._waited_until_ns:
-            waiting = max(waiting, self._waited.get(key, 0.0))
-        found = replace(found, waiting=found.waiting + waiting)
+        found = replace(found, waiting=found.waiting + self._still_awaited(key, now_ns))
         if tracked is None:
             return found
         found = replace(found, last_ns=tracked.arrivals.last_ns)
@@ -441,6 +439,13 @@ class Watch:
         if silence is None:
             return found
         return replace(found, silence=silence, appraisal=Appraisal(Status.NO_DATA, silence.stated(now_ns)))
+
+    def _still_awaited(self, key: Key, now_ns: int) -> float:
+        """How many traces stand for those of a key that wait for an answer, also while a start reads them again."""
+        waiting = self.awaited(key, now_ns)
+        if self._waited_until_ns is None or now_ns < self._waited_until_ns:
+            waiting = max(waiting, self._waited.get(key, 0.0))
+        return waiting
 
     def _since_fall(self, key: Key, now_ns: int) -> ServiceStatus | None:
         """The verdicts since the pass ratio fell; None where it has not, and outside mode ``adaptive``."""
@@ -535,16 +540,20 @@ class Watch:
     def _mildest(self, key: Key, found: ServiceStatus, now_ns: int) -> Status | None:
         """The status if all traces that wait for an answer, or got none, pass; None where it does not depend on them.
 
-        An alarm on a fall rests on the verdicts since, which are few beside those of the window.
+        An alarm on a fall rests on the verdicts since, which are few beside those of the window; what got no answer
+        before the fall does not bear on it.
         """
         limits, level = found.thresholds, found.appraisal.status
         if not found.waiting or found.silence is not None:
             return None
         reach = left_open(found.estimate, found.waiting, limits.warning, limits.critical)
-        fallen = self._since_fall(key, now_ns) if reach is None and level in ALARMS else None
-        if fallen is not None:
-            limit = limits.critical if level is Status.CRITICAL else limits.warning
-            reach = left_open(fallen.estimate, found.waiting, limit)
+        fallen = self._since_fall(key, now_ns) if level in ALARMS else None
+        if fallen is not None and (since := fallen.estimate) is not None:
+            waiting = fallen.waiting + self._still_awaited(key, now_ns)
+            if reach is None:
+                reach = left_open(since, waiting, limits.critical if level is Status.CRITICAL else limits.warning)
+            elif both_ways(since.pass_ratio, since.weight_sum, waiting)[1] < limits.warning:
+                reach = left_open(since, waiting, limits.critical)
         if reach is None:
             return None
         return Status.HEALTHY if reach[1] >= limits.warning else Status.WARNING
@@ -559,8 +568,9 @@ class Watch:
         if change is None or not moment.waiting:
             return change
         since_ns = change.since_ns if change.alarmed else None
-        since = self._windows.status(key, now_ns, self.declared.policy_of(key.rubric), since_ns=since_ns).estimate
-        turns = may_turn(since, moment.waiting, change.good, below=change.alarmed)
+        since = self._windows.status(key, now_ns, self.declared.policy_of(key.rubric), since_ns=since_ns)
+        waiting = since.waiting + self._still_awaited(key, now_ns)
+        turns = may_turn(since.estimate, waiting, change.good, below=change.alarmed)
         return self._as_alerted(key, change, "pass_rate_change") if turns else change
 
     def _as_alerted(self, key: Key, change: StatusChange, condition: str) -> StatusChange:

@@ -26,6 +26,8 @@ from sidejudge.scoring.trace.time_units import DAY_NS
 
 from .backends import (
     ATTEMPTS,
+    BEHIND,
+    EMBEDDINGS_OUT,
     OUTAGE,
     OVER_BUDGET,
     EmbeddingsOutError,
@@ -151,6 +153,8 @@ class JudgeQueue:
     _decoded: dict[bytes, int] = field(default_factory=dict)  # memory of those that are under way, estimated
     _unreachable: str = ""
     """Why the judge, or one of several, could not be asked; empty once it has answered since."""
+    _latest: tuple[int, str] = (-1, "")
+    """When, and why, the judge was last seen out of reach: what waited by then may wait too long only later."""
     _vectors_again_ns: int = 0
     """When those that wait for embeddings are tried again, though these are not out for others."""
 
@@ -195,10 +199,12 @@ class JudgeQueue:
 
     async def resume(self) -> None:
         """Start deferred traces within the capacity, oldest first, and give up those beyond the bounds."""
+        outage = self._outage or self._unreachable
+        self._latest = (self.clock_ns(), outage) if outage else self._latest
         for line in self._lines:
             for place, closing in line.overdue(self.clock_ns()):
-                outage = self._outage or self._unreachable
-                why = outage or "more waits for it than it can answer"
+                apart = EMBEDDINGS_OUT if place.vectorless else BEHIND
+                why = outage or (self._latest[1] if place.since_ns <= self._latest[0] else apart)
                 instead = NoAnswer(
                     Reason("{outage}: it could not be asked in time: {why}", outage=own(OUTAGE), why=why), failed=True
                 )

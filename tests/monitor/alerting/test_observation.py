@@ -6,7 +6,7 @@ from sidejudge.monitor.alerting.fleet.slices import encoded, key_slice
 from sidejudge.monitor.alerting.fleet.windows import FleetWindows
 from sidejudge.monitor.alerting.observation import Key, Observation, observe, observe_stored
 from sidejudge.monitor.alerting.windows import Windows
-from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT, OUTAGE
+from sidejudge.monitor.evaluate.backends import BEHIND, EMBEDDINGS_OUT, OUTAGE
 from sidejudge.scoring.result.result import Failed, Scored, Unavailable
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from sidejudge.scoring.status.status import Policy
@@ -48,6 +48,7 @@ def test_a_verdict_that_is_incomplete_for_a_metric_that_failed_says_so():
 def test_of_what_nobody_could_be_asked_about_is_known_apart_from_an_evaluator_that_failed():
     incomplete = {"passed": None, "composite_norm": None, "state": State.INCOMPLETE}
     for why, unasked in ((f"{OUTAGE}: it could not be asked in time", True), (f"{EMBEDDINGS_OUT}: HTTP 503", True),
+                         (f"{OUTAGE}: it could not be asked in time: {BEHIND}", False),
                          ("the answer did not parse", False)):  # fmt: skip
         each = verdict(scores=(Score(metric="a", weight=1.0, result=Failed(why), rating=None),), **incomplete)
         seen = observe(each)[1]

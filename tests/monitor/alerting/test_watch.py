@@ -173,6 +173,23 @@ def test_what_got_no_answer_in_an_outage_counts_both_ways_as_what_waits_does(mod
     assert played.status is (Status.CRITICAL if reach else Status.HEALTHY)
 
 
+def test_a_fall_after_an_outage_is_noticed_at_once_though_what_got_no_answer_is_still_in_the_window():
+    played = Played(replace(QUICK, policy=Policy(mode="adaptive")))
+    played.minutes(300, ratio=0.97)
+    for _ in range(20):
+        played.minutes(1, ratio=0.97)
+        for n in range(15):
+            given_up = Observation(
+                identity=f"{played.now_ns}-{n}", at_ns=played.now_ns, passed=None, weight=20.0, judge_failed=True,
+                unasked=True,
+            )  # fmt: skip
+            played.windows.add(KEY, given_up)
+    assert played.minutes(10, ratio=0.97)[-1] is Status.INSUFFICIENT_DATA
+    assert played.minutes(10, ratio=0.2)[-1] is Status.CRITICAL
+    began = {condition for condition, turn, _ in played.reported if turn == "firing"}
+    assert began >= {"pass_rate_change", "pass_rate_warning", "pass_rate_critical"}
+
+
 @pytest.mark.parametrize("mode", ["bound", "adaptive"])
 def test_a_share_that_words_alone_show_neither_begins_an_alert_nor_ends_one(mode):
     played = Played(replace(QUICK, policy=Policy(mode=mode)))

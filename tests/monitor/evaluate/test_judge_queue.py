@@ -11,7 +11,7 @@ import pytest
 from sidejudge.integrations.embed import EmbeddingError
 from sidejudge.integrations.otlp.wire.tracestate import NEVER, randomness
 from sidejudge.integrations.store.sqlite import StoreError
-from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT, OUTAGE, OVER_BUDGET, Backends
+from sidejudge.monitor.evaluate.backends import BEHIND, EMBEDDINGS_OUT, OUTAGE, OVER_BUDGET, Backends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.judge_queue import DeferredTraces
 from sidejudge.monitor.ingest.assembled_trace import Closing
@@ -257,6 +257,32 @@ async def test_of_too_many_the_oldest_waits_no_longer(bench):
     await b.drained()
     assert (sorted(b.numbers()), b.judge_queue.waiting) == ([0, 1, 2], 2)
     assert {ending.reason for ending in b.reported} == {EndReason.JUDGE_FAILED}
+
+
+async def test_what_waits_too_long_behind_a_slow_judge_names_an_outage_only_where_it_waited_in_one(bench):
+    b = bench(room=1, max_wait_ns=60 * SECOND)
+    b.judge.outage = "credit exhausted"
+    for number in (1, 2, 3):
+        await b.close(number)
+    await b.drained()
+
+    def slow(_case):
+        b.judge.gate.clear()
+        return YES
+
+    b.judge.outage, b.judge.reply = None, slow
+    await b.ended(1)
+    b.now += SECOND
+    await b.close(4)
+    await b.drained()
+    assert (b.requested(), b.judge_queue.waiting) == ([1, 2], 2)
+    b.now += 60 * SECOND
+    await b.drained()
+    b.judge.gate.set()
+    await b.ended(4)
+    reasons = {ending.trace_id: ending.verdicts[0].reason for ending in b.reported}
+    assert "could not be asked in time: credit exhausted" in reasons[trace(3)]
+    assert f"could not be asked in time: {BEHIND}" in reasons[trace(4)]
 
 
 async def test_late_spans_of_what_waits_are_judged_with_it_once(bench):
