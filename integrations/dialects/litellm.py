@@ -136,14 +136,18 @@ def _raw_call(raw: RawSpan, provider: str) -> Span:
 
 
 def _finish(reading: SpanReading, provider: str, body: Mapping[str, Json]) -> str | None:
-    """Why the model stopped: by Anthropic's word, by the status of OpenAI's *Responses*, or by the first choice."""
-    stated = reading.text("finish_reason", f"llm.{provider}.stop_reason", f"llm.{provider}.status")
+    """Why the model stopped: by Anthropic's or Bedrock's word, by OpenAI's *Responses*, or by the first choice."""
+    at = f"llm.{provider}."
+    if (why := as_text(unwrap.entries(reading.attributes.get(f"{at}incomplete_details")).get("reason"))) is not None:
+        reading.note("finish_reason", f"{at}incomplete_details")
+        return normal_reason(why)
+    stated = reading.text("finish_reason", f"{at}stop_reason", f"{at}stopReason", f"{at}status")
     for key in ("choices", "candidates"):
         held = body.get(key)
         first = held[0] if isinstance(held, list) and held else None
         if stated is None and isinstance(first, dict):
             stated = as_text(first.get("finish_reason") or first.get("finishReason"))
-            reading.note("finish_reason", f"llm.{provider}.{key}")
+            reading.note("finish_reason", f"{at}{key}")
     return normal_reason(stated) if stated else None
 
 

@@ -47,7 +47,7 @@ _OWN_CONTENTS = (
     "gen_ai.prompt", "gen_ai.completion", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.",
     "traceloop.entity.",
 )  # fmt: skip
-_FAILED = ('"is_error"', '"status": "error"')
+_FAILED = ('"is_error"', '"status": "error"', '"status":"error"')
 """How Anthropic's and Bedrock's requests mark the result of a tool that failed."""
 _BY_ITSELF = "automatic_function_calling_history"
 """Where google-genai states what it did before its answer, with the request in front."""

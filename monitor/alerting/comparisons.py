@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
@@ -136,9 +136,9 @@ def _value(verdict: ComparedVerdict, query: ComparisonQuery) -> float | None:
     return None if verdict.passed is None else float(verdict.passed)
 
 
-def version_named(name: str, known: Iterable[str]) -> str:
-    """The version that goes by this name; the name itself where none does."""
-    return next((version for version in known if is_named(version, name)), name)
+def version_named(name: str, known: Collection[str]) -> str:
+    """The version that has this name, else one that goes by it; the name itself where none does."""
+    return name if name in known else next((version for version in known if is_named(version, name)), name)
 
 
 def _versions(verdicts: Sequence[ComparedVerdict], query: ComparisonQuery) -> tuple[str, str]:

@@ -405,6 +405,27 @@ def test_a_tool_that_failed_is_in_the_body_alone_that_openinference_sends_of_cla
     assert (answers, span.system_prompt) == ([("c1", "A-1", True)], "Be brief.")
 
 
+def test_a_tool_that_failed_is_in_the_body_of_bedrock_s_converse_with_spaces_or_without() -> None:
+    result = {"toolUseId": "c1", "content": [{"text": "A-1"}], "status": "error"}
+    body = {"messages": [
+        {"role": "user", "content": [{"text": "Where is A-17?"}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "find", "input": {"order": 17}}}]},
+        {"role": "user", "content": [{"toolResult": result}]},
+    ]}  # fmt: skip
+    at = "llm.input_messages."
+    attributes = {
+        "openinference.span.kind": "LLM", "llm.model_name": "claude",
+        f"{at}0.message.role": "user", f"{at}0.message.content": "Where is A-17?",
+        f"{at}1.message.role": "assistant", f"{at}1.message.tool_calls.0.tool_call.id": "c1",
+        f"{at}1.message.tool_calls.0.tool_call.function.name": "find",
+        f"{at}1.message.tool_calls.0.tool_call.function.arguments": '{"order": 17}',
+        f"{at}2.message.role": "user", f"{at}2.message.tool_call_id": "c1", f"{at}2.message.content": "A-1",
+    }  # fmt: skip
+    for separators in ((", ", ": "), (",", ":")):
+        span = normalise(_raw(attributes={**attributes, "input.value": json.dumps(body, separators=separators)}))
+        assert [m.error for m in span.input_messages if m.role == "tool"] == [True]
+
+
 def test_what_openinference_for_javascript_sends_of_anthropic_s_tool_results_is_no_question() -> None:
     attributes = {
         "openinference.span.kind": "LLM",

@@ -918,23 +918,29 @@ def test_litellm_s_raw_span_is_a_model_call_whoever_provides_it() -> None:
     assert (span.usage, span.response_id) == (Usage(input=9, output=2, cached_input=4), "msg_1")
 
 
+ANSWERED = "[{'type': 'message', 'role': 'assistant', 'content': [{'type': 'output_text', 'text': 'He'}]}]"
+
+
 @pytest.mark.parametrize(
-    ("provider", "answered"),
+    ("provider", "answered", "finish"),
     [
-        ("None", {"output": "[{'type': 'message', 'role': 'assistant', "
-                            "'content': [{'type': 'output_text', 'text': 'He'}]}]", "status": "incomplete"}),
+        ("None", {"output": ANSWERED, "status": "incomplete"}, "length"),
+        ("None", {"output": ANSWERED, "status": "incomplete", "incomplete_details": "{'reason': 'content_filter'}"},
+         "content_filter"),
+        ("bedrock", {"output": "{'message': {'role': 'assistant', 'content': [{'text': 'He'}]}}",
+                     "stopReason": "max_tokens"}, "length"),
         ("anthropic", {"messages": "[]", "content": "[{'type': 'text', 'text': 'He'}]", "role": "assistant",
-                       "stop_reason": "max_tokens"}),
+                       "stop_reason": "max_tokens"}, "length"),
         ("groq", {"messages": "[]", "choices": "[{'finish_reason': 'length', "
-                                               "'message': {'role': 'assistant', 'content': 'He'}}]"}),
+                                               "'message': {'role': 'assistant', 'content': 'He'}}]"}, "length"),
         ("gemini", {"contents": "[]", "candidates": "[{'content': {'parts': [{'text': 'He'}], 'role': 'model'}, "
-                                                    "'finishReason': 'MAX_TOKENS'}]"}),
+                                                    "'finishReason': 'MAX_TOKENS'}]"}, "length"),
     ],
 )  # fmt: skip
-def test_litellm_s_raw_span_states_why_a_model_stopped(provider: str, answered: dict[str, str]) -> None:
+def test_litellm_s_raw_span_states_why_a_model_stopped(provider: str, answered: dict[str, str], finish: str) -> None:
     attributes = {f"llm.{provider}.{key}": value for key, value in answered.items()}
     span = normalise(_raw("raw_gen_ai_request", "litellm", attributes=attributes))
-    assert (span.kind, span.output, span.finish_reason) == (SpanKind.LLM, "He", "length")
+    assert (span.kind, span.output, span.finish_reason) == (SpanKind.LLM, "He", finish)
 
 
 @pytest.mark.parametrize(("operation", "kind"), [

@@ -42,6 +42,12 @@ def test_the_sides_are_a_moments_or_the_last_two_versions_or_those_that_are_name
     assert (one.found.before.n, one.found.after.n) == n
 
 
+def test_a_version_is_the_one_of_exactly_its_name_before_one_that_is_shown_alike():
+    found = [*verdicts(100, release="c\n"), *verdicts(100, begin=1_000, release="c")]
+    (one,) = compare(found, ComparisonQuery(by="release", a="c\n", b="c"))
+    assert (one.before, one.after) == ("c\n", "c")
+
+
 def test_each_place_is_compared_for_itself_and_the_chance_of_an_error_is_split():
     rows = [*verdicts(200), *verdicts(200, rubric="text"), *verdicts(200, service="bank")]
     found = compare(rows, ComparisonQuery(split_ns=100, error=0.03))
