@@ -58,6 +58,8 @@ PROVIDED_ITEMS = ("web_search_call", "file_search_call", "code_interpreter_call"
 """Such calls as OpenAI's responses have them, beside the messages. An image that was generated may be the answer."""
 _MADE = ("function_call", "custom_tool_call")
 _ITEMS = (*_MADE, "function_call_output", "custom_tool_call_output", *PROVIDED_ITEMS)
+_UNFINISHED = ("queued", "in_progress")
+"""States of OpenAI's responses whose output is not there yet."""
 _LISTING = "mcp_list_tools"
 """What a server offers, which is sent as if it were a call."""
 
@@ -267,10 +269,10 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
     if isinstance(candidate := item.get("content"), dict) and "parts" in candidate:  # one of Gemini's
         _read(candidate, found, depth - 1)
         return
-    for key in _LISTS:
-        if isinstance(held := item.get(key), list):
-            _read(held, found, depth - 1)
-            return
+    held = next((held for key in _LISTS if isinstance(held := item.get(key), list)), [])
+    _read(held, found, depth - 1)
+    if item.get("object") == "response" and item.get("output") == []:  # OpenAI's agents make it of an empty stream
+        found.append(Message(role="assistant", withheld=item.get("status") in _UNFINISHED))
 
 
 def _of_a_tool(item: dict[str, Json], found: Sequence[Message]) -> dict[str, Json]:

@@ -22,6 +22,8 @@ from .unwrap import Content, as_text
 _IN, _OUT = "input.value", "output.value"
 _TASKS = "crew_tasks"
 _JAVASCRIPT = "@arizeai/openinference-instrumentation-"
+_CUT_RESPONSE = '[{"id": "__fake_id__", '
+"""How a response begins that the OpenAI Agents SDK makes of a stream; whole, it was read."""
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
 _OF_TEXT = frozenset({"text", "thought", "thought_signature"})
 """The keys of a part that is text, in an event of Google ADK."""
@@ -127,6 +129,8 @@ def _openai_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> 
         return SpanKind.CHAIN
     target: Content = reading.attributes.get(_OUT)
     source: Content = reading.attributes.get(_IN)
+    if str(fields.get("output")).startswith(_CUT_RESPONSE):
+        fields["output"] = None
     if reading.raw.name.startswith("handoff to ") and "to_agent" in (stated := unwrap.entries(target)):
         target, source = stated["to_agent"], unwrap.entries(source).get("from_agent")  # for JavaScript
     elif "tool.name" in reading.attributes:

@@ -104,6 +104,14 @@ def _google(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKin
     return kind
 
 
+def _bedrock(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """What Amazon's own models stream is sent as its text alone, which is null where the last piece is of a call."""
+    match unwrap.decoded(reading.attributes.get("gen_ai.output.messages")):
+        case [{"parts": [{"type": "text", "content": None}]}]:
+            fields |= {"output": None, "output_messages": (Message(role="assistant", withheld=True),)}
+    return kind
+
+
 def _javascript(reading: SpanReading, fields: SpanFields) -> None:
     """A decorator does not end its span when the step raises, so that span never comes.
 
@@ -322,6 +330,7 @@ _FRAMEWORKS: dict[str, genai.Adapt] = {
     "opentelemetry.instrumentation.llamaindex": _llamaindex,
     "opentelemetry.instrumentation.crewai.instrumentation": _crewai,
     "opentelemetry.instrumentation.google_generativeai": _google,
+    "opentelemetry.instrumentation.bedrock": _bedrock,
 }
 DIALECT = genai.dialect("openllmetry", speaks, _adapt, switch=SWITCH)
 OLD = genai.dialect(

@@ -1766,6 +1766,18 @@ def test_an_empty_last_piece_of_a_stream_of_gemini_s_by_openllmetry_may_end_an_a
     assert getattr(answered, "value", answered.status) == status
 
 
+@pytest.mark.parametrize(("text", "status"), [(None, "unavailable"), ("", 0.0), ("Here.", 1.0)])
+def test_a_stream_of_amazon_s_own_models_by_openllmetry_may_have_ended_with_a_call(
+    text: str | None, status: object
+) -> None:
+    asked = {"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]'}
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": ""}]
+    attributes = CHAT | asked | {"gen_ai.output.messages": json.dumps(said)}
+    span = normalise(_raw("chat", "opentelemetry.instrumentation.bedrock", attributes=attributes))
+    answered = _health(extract(Trace.of(span.trace_id, [span], "batch")))["answered"]
+    assert getattr(answered, "value", answered.status) == status
+
+
 @pytest.mark.parametrize(
     ("pending", "status"), [("hitl", "unavailable"), ("external_execution", "unavailable"), ("", 1.0)]
 )
@@ -1818,6 +1830,28 @@ def test_a_call_that_openai_made_has_its_outcome_in_the_response_itself(
     calls = case.tools_used or ()
     assert case.model_output == "Pike."
     assert [(call.name, call.arguments, call.result, call.error) for call in calls] == [("find_fish", {}, *outcome)]
+
+
+@pytest.mark.parametrize(("output", "status", "answered"), [
+    ([], None, 0.0), ([], "completed", 0.0), ([], "queued", None), ([PIKE], None, 1.0),
+])  # fmt: skip
+@pytest.mark.parametrize("scope", ["openinference.instrumentation.openai_agents", "logfire.openai_agents"])
+def test_a_response_of_openai_s_without_an_item_is_no_answer(
+    scope: str, output: list[Any], status: str | None, answered: float | None
+) -> None:
+    asked = [{"role": "user", "content": "Which fish?"}]
+    response = [{"id": "__fake_id__", "object": "response", "output": output, "status": status, "usage": None}]
+    attributes = {
+        "openinference.span.kind": "LLM", "input.value": json.dumps(asked), "output.value": json.dumps(response),
+    } if scope.startswith("openinf") else {
+        "logfire.span_type": "span", "gen_ai.system": "openai", "gen_ai.request.model": "gpt-4o-mini",
+        "input": json.dumps(asked), "output": json.dumps(response),
+        "request_data": json.dumps({"messages": [*asked, *response]}),
+    }  # fmt: skip
+    case = extract(Trace.of("1" * 32, [normalise(_raw("generation", scope, attributes=attributes))], "batch"))
+    assert (case.input, case.model_output) == ("Which fish?", "Pike." if output else None)
+    results = {each.metric: each.result for each in score(case, RUBRICS["run_health"], created_at="").scores}
+    assert getattr(results["answered"], "value", None) == answered
 
 
 def _answering(*parts: dict[str, Any]) -> dict[str, Any]:
