@@ -20,6 +20,8 @@ _RANGES = ("1h", "6h", "1d", "7d", "30d")
 class ShownSide:
     """The verdicts of one side. ``estimate`` is None where none passed or failed.
 
+    ``unanswered`` of the incomplete ones are so because nobody could be asked.
+
     ``first_ns`` and ``last_ns`` (since the epoch) are None without a verdict. ``failed`` is the address of its failed
     verdicts, empty where there is none.
     """
@@ -27,6 +29,7 @@ class ShownSide:
     name: str
     verdicts: int
     incomplete: int
+    unanswered: int
     estimate: Estimate | None
     first_ns: int | None
     last_ns: int | None

@@ -18,6 +18,7 @@ from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE, FleetReport, ServiceStatus
 from sidejudge.scoring.status.snapshots import (
     Anomaly,
+    EmbeddingsSnapshot,
     ExportSnapshot,
     FleetSnapshot,
     JudgeSnapshot,
@@ -144,7 +145,7 @@ class MonitorReport:
     """Everything at one moment. Times are ns since the epoch; ``ended`` counts traces by the reason they ended with.
 
     ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
-    ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read,
+    ``judge``, ``embeddings`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read,
     ``late_references`` where references are in the traces alone, ``fleet`` and ``whole_fleet`` where none is
     configured. ``SamplingBody`` describes ``begun_by_callers`` and ``disbelieved``. ``alerts`` are in the order in
     which people want to see them.
@@ -168,6 +169,7 @@ class MonitorReport:
     disbelieved: Mapping[str, int] = field(default_factory=dict)
     shortened: int = 0
     judge: JudgeSnapshot | None = None
+    embeddings: EmbeddingsSnapshot | None = None
     agreement: AgreementSnapshot | None = None
     exports: Sequence[ExportSnapshot] = ()
     pull: PullSnapshot | None = None

@@ -128,6 +128,9 @@ def _words(trend: Trend, known: list[Estimate | None]) -> str:
     ratios = [each.pass_ratio for each in known if each is not None]
     span = f"last {duration(trend.step_ns * len(known) / 1e9)} in steps of {duration(trend.step_ns / 1e9)}"
     changed = f"; the rubric changed {_ago(trend)}" if trend.changes else ""
+    if trend.unanswered:
+        missing = f"{trend.unanswered:,} more traces (an outage or a spent budget)"
+        changed = f"; nobody could be asked about {missing}{changed}"
     if not ratios:
         return f"{span}: too few verdicts in each{changed}"
     gaps = len(known) - len(ratios)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import sidejudge.integrations.prometheus.families as f
-from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.condition import Severity, alert_name
 from sidejudge.scoring.alerts.conditions import monitoring
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 from .promql import ON_RUBRIC, SHOWN_PLACE, SHOWN_SHARE, SITE, fleet, listed
-from .recordings import DAY, HELD, THRESHOLD, failed_ratio, failures, upper
+from .recordings import DAY, HELD, THRESHOLD, failed_ratio, failed_weight, failures, unanswered, upper, weight
 from .rule import AlertingRule
 
 CAP = 0.9
@@ -47,10 +47,21 @@ def _sustained() -> AlertingRule:
         id="pass_rate_sustained", severity=Severity.WARNING, title="Fewer traces pass than should, for a day",
         when="upper 99 % bound of the day's pass ratio below the warning threshold; at least 3 failures",
         meaning="the service may be too quiet for the hourly window; over a day the evidence is in",
-        expr=f'{upper(DAY, 99)}\n< {ON_RUBRIC} {THRESHOLD}{{level="warning"}}\nand\n{failures(DAY)} >= 3',
+        expr=f'{upper(DAY, 99)}\n< {ON_RUBRIC} {THRESHOLD}{{level="warning"}}\nand\n{failures(DAY)} >= 3'
+        + _unless_begun(
+            f'1 - {failed_weight(DAY)} / ({weight(DAY)} + {unanswered(DAY)})\n'
+            f'>= {ON_RUBRIC} {THRESHOLD}{{level="warning"}}', "pass_rate_sustained",
+        ),
         stated=f"With 99 % confidence at most {SHOWN_SHARE} of the day's traffic passes {SHOWN_PLACE}.",
         for_ns=HOUR_NS, keep_ns=HOUR_NS, muted_by=("pass_rate_warning",),
     )  # fmt: skip
+
+
+def _unless_begun(averted: str, id_: str, labels: str = "") -> str:
+    """The guard that an alert does not begin where traces without an answer could avert it; one that fires goes on."""
+    firing = f'ALERTS{{alertname="{alert_name(id_)}",alertstate="firing"{labels}}}'
+    place = ", ".join((*SITE, "service", "environment", "rubric"))
+    return f"\nunless\n(\n{averted}\nunless on ({place})\n{firing}\n)"
 
 
 def _burn(burn: tuple[float, str, str, int, int, Severity]) -> AlertingRule:
@@ -62,7 +73,11 @@ def _burn(burn: tuple[float, str, str, int, int, Severity]) -> AlertingRule:
         f"(at most {CAP:.0%}); at least {least} failures",
         meaning="at this pace the failures of a month that the warning threshold allows are used up early",
         expr=f"{failed_ratio(long)}\n> {ON_RUBRIC} {limit}\nand\n{failed_ratio(short)}\n> {ON_RUBRIC} {limit}\nand\n"
-        f"{failures(long)} >= {least}",
+        f"{failures(long)} >= {least}"
+        + _unless_begun(
+            f"{failed_weight(long)} / ({weight(long)} + {unanswered(long)})\n<= {ON_RUBRIC} {limit}",
+            "error_budget_burn", f',long="{long}"',
+        ),
         stated=f"{SHOWN_SHARE} of the traffic failed {SHOWN_PLACE} over {long}.",
         for_ns=for_ns, keep_ns=15 * MINUTE_NS, muted_by=("pass_rate_critical",),
         labels={"long": long, "short": short},

@@ -13,7 +13,17 @@ from .declared_alerts import declared_alerts
 from .fleet_alerts import fleet_alerts, health_alerts
 from .limited import limited
 from .looks import looks
-from .recordings import BURN_WINDOWS, burning, day, estimates, people, sums, threshold, window_of
+from .recordings import (
+    BURN_WINDOWS,
+    burning,
+    day,
+    estimates,
+    people,
+    sums,
+    threshold,
+    unanswered_over,
+    window_of,
+)
 from .rule import AlertingRule, Group, RecordingRule
 from .shares import shares
 
@@ -35,7 +45,9 @@ def groups(declared: Declaration) -> tuple[Group, ...]:
         ),
         Group(
             name="sidejudge-long", interval_ns=LONG_NS,
-            rules=(*long, *burning(), *_day(window), *by_version(), *fleet_alerts()),
+            rules=(
+                *long, *burning(), *_day(window), *unanswered_over(window), *by_version(), *fleet_alerts(),
+            ),
         ),
         Group(name="sidejudge-health", interval_ns=MINUTE_NS, rules=tuple(health_alerts())),
     )  # fmt: skip

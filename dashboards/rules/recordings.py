@@ -19,6 +19,7 @@ from .rule import RecordingRule, prometheus_duration
 
 BURN_WINDOWS = ("5m", "30m", "1h", "6h", "3d")
 DAY = "1d"
+UNANSWERED_WINDOWS = ("1h", "6h", DAY, "3d")
 THRESHOLD = "rubric_level:sidejudge_pass_ratio_threshold:max"
 BELOW = f"{PLACE}:sidejudge_pass_ratio:below_threshold"
 LOOKS_BELOW = f"{PLACE}:sidejudge_pass_ratio:looks_below_threshold"
@@ -124,6 +125,23 @@ def sums(window: str) -> list[RecordingRule]:
         RecordingRule(failed_weight(window), fleet(f.VERDICT_FAILED_WEIGHT, window=window)),
         RecordingRule(failures(window), fleet(f.VERDICTS_FAILED, "selection", window=window)),
     ]
+
+
+def unanswered(window: str) -> str:
+    """How many traces stand for those of the window without an answer; absent where there were none."""
+    return f"{PLACE}:sidejudge_unanswered_traces:sum{window}"
+
+
+def unanswered_over(window: str) -> list[RecordingRule]:
+    """What had no answer over each long window: of a gauge that holds each trace for a ``window`` or longer.
+
+    A trace that waits for longer than that counts several times: for a while after an outage alerts begin later.
+    """
+    found, now = [], fleet(f.UNANSWERED)
+    for long in UNANSWERED_WINDOWS:
+        summed = over_processes(f"sum_over_time({f.UNANSWERED.name}[{long}:{window}])")
+        found.append(RecordingRule(unanswered(long), f"({now} > {summed})\nor\n{summed}\nor\n{now}"))
+    return found
 
 
 def threshold() -> RecordingRule:

@@ -117,7 +117,8 @@ class ComparedVerdict(NamedTuple):
 
     ``passed`` is None where it did neither. ``weight`` is how many traces it stands for. ``metrics`` are the values
     that were asked for and that there are, each with whether it fails or blocks. ``trace_id`` is in hex; of a session,
-    its key. ``slices`` are the trace's values of ``alerts.slices``.
+    its key. ``slices`` are the trace's values of ``alerts.slices``. ``unanswered``: there is no verdict, or it is
+    incomplete, because nobody could be asked: in an outage of a judge or of embeddings, or by a spent budget.
     """
 
     closed_ns: int
@@ -136,6 +137,7 @@ class ComparedVerdict(NamedTuple):
     trace_id: str = ""
     metrics: Mapping[str, tuple[float, bool]] = NO_METRICS
     slices: Mapping[str, str] = NO_SLICES
+    unanswered: bool = False
 
 
 def read_compared(path: Path, wanted: ComparedFilter) -> list[ComparedVerdict]:
@@ -147,10 +149,16 @@ def read_compared(path: Path, wanted: ComparedFilter) -> list[ComparedVerdict]:
     }  # fmt: skip
     with bounded_read(path) as connection:
         rows = select(connection, "compared_figures" if wanted.figure else "compared", values).fetchall()
+        if not wanted.figure and (unreached := select(connection, "compared_unreached", values).fetchall()):
+            since_ns = rows[-1][0] if len(rows) >= wanted.most else wanted.since_ns
+            rows += [row for row in unreached if row[0] >= since_ns]
+            rows = sorted(rows, key=lambda row: row[0], reverse=True)[: wanted.most]
     return [
-        ComparedVerdict._make((*where, None if passed is None else bool(passed), *of, _read(scores), _sliced(slices)))
-        for where, passed, of, scores, slices in ((row[:4], row[4], row[5:-2], row[-2], row[-1]) for row in rows)
-    ]
+        ComparedVerdict._make((
+            *where, None if passed is None else bool(passed), *of, _read(scores), _sliced(slices), bool(unanswered),
+        ))
+        for where, passed, of, scores, slices, unanswered in ((row[:4], row[4], row[5:-3], *row[-3:]) for row in rows)
+    ]  # fmt: skip
 
 
 def _read(scores: str | None) -> Mapping[str, tuple[float, bool]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import sqlite3
@@ -16,6 +17,7 @@ from typing import Final
 
 from sidejudge.integrations.sql import statements
 from sidejudge.scoring.lexical.shown_text import is_named
+from sidejudge.scoring.result.result import OUTAGES, Failed, is_of_outage
 
 from .errors import SearchTooLong, StoreCorrupt, StoreUnavailable, changed, explain
 
@@ -88,8 +90,21 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def add_names(connection: sqlite3.Connection) -> None:
-    """Let statements ask whether a filter means a name."""
+    """Let statements ask whether a filter means a name, and whether an outage kept a verdict from being reached."""
     connection.create_function("is_named", 2, is_named, deterministic=True)
+    connection.create_function("is_unanswered", 1, _is_unanswered, deterministic=True)
+
+
+def _is_unanswered(verdict: str) -> bool:
+    """Whether a question that counts could not be asked, in a verdict that neither passed nor failed."""
+    if not any(outage in verdict for outage in OUTAGES):
+        return False
+    try:
+        scores = json.loads(verdict)["scores"]
+        failed = [str(each["reason"]) for each in scores if each["status"] == Failed.status and each["weight"]]
+    except (LookupError, TypeError, ValueError):  # it is not what was written
+        return False
+    return any(map(is_of_outage, failed))
 
 
 @contextmanager

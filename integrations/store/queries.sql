@@ -576,28 +576,51 @@ DELETE FROM noted WHERE name = ?;
 -- name: trends
 -- As courses, a row for each stretch of time; of too many verdicts the latest.
 SELECT (closed_ns - :since) / :step AS stretch, service, environment, rubric,
-    count(*) FILTER (WHERE passed = 1), count(*) FILTER (WHERE passed = 0), count(*) FILTER (WHERE passed IS NULL),
+    count(*) FILTER (WHERE passed = 1), count(*) FILTER (WHERE passed = 0),
+    count(*) FILTER (WHERE passed IS NULL AND why IS NOT 'budget'),
     coalesce(sum(w) FILTER (WHERE passed IS NOT NULL), 0), coalesce(sum(w) FILTER (WHERE passed = 0), 0),
-    coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0), group_concat(DISTINCT version)
-FROM (SELECT closed_ns, service, environment, rubric, passed,
-          1.0 / coalesce(probability, json_extract(verdict, '$.sampling_probability')) AS w,
-          coalesce(version, json_extract(verdict, '$.rubric_version')) AS version
-      FROM verdicts
-      WHERE closed_ns >= :since AND closed_ns < :until AND (:rubric IS NULL OR rubric = :rubric)
-      ORDER BY closed_ns DESC LIMIT :most)
+    coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0),
+    count(*) FILTER (WHERE why = 'outage'), count(*) FILTER (WHERE why = 'budget'),
+    coalesce(sum(w) FILTER (WHERE why IS NOT NULL), 0), group_concat(DISTINCT version)
+FROM (SELECT * FROM (
+          SELECT closed_ns, service, environment, rubric, passed,
+              1.0 / coalesce(probability, json_extract(verdict, '$.sampling_probability')) AS w,
+              coalesce(version, json_extract(verdict, '$.rubric_version')) AS version,
+              CASE WHEN passed IS NULL AND is_unanswered(verdict) THEN 'outage' END AS why
+          FROM verdicts
+          WHERE closed_ns >= :since AND closed_ns < :until AND (:rubric IS NULL OR rubric = :rubric)
+          ORDER BY closed_ns DESC LIMIT :most)
+      UNION ALL SELECT * FROM (
+          SELECT t.closed_ns, t.service, json_extract(t.story, '$.environment'), r.value, NULL,
+              1.0 / json_extract(t.story, '$.sampling.probability'), NULL, 'budget'
+          FROM traces AS t, json_each(t.story, '$.sampling.over_budget') AS r
+          WHERE t.closed_ns >= :since AND t.closed_ns < :until AND (:rubric IS NULL OR r.value = :rubric)
+              AND instr(t.story, '"over_budget"') AND json_extract(t.story, '$.sampling.judged_share') = 0
+          ORDER BY t.closed_ns DESC LIMIT :most))
 GROUP BY stretch, service, environment, rubric;
 
 -- name: courses
 -- Weights are inverse inclusion probabilities, and what names no service or environment counts under one name with what
--- names them so, as in the windows.
+-- names them so, as in the windows. A trace that a spent budget left without an answer has no verdict.
 SELECT service, environment, rubric,
-    count(*) FILTER (WHERE passed = 1), count(*) FILTER (WHERE passed = 0), count(*) FILTER (WHERE passed IS NULL),
+    count(*) FILTER (WHERE passed = 1), count(*) FILTER (WHERE passed = 0),
+    count(*) FILTER (WHERE passed IS NULL AND why IS NOT 'budget'),
     coalesce(sum(w) FILTER (WHERE passed IS NOT NULL), 0), coalesce(sum(w) FILTER (WHERE passed = 0), 0),
-    coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0)
+    coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0),
+    count(*) FILTER (WHERE why = 'outage'), count(*) FILTER (WHERE why = 'budget'),
+    coalesce(sum(w) FILTER (WHERE why IS NOT NULL), 0)
 FROM (SELECT coalesce(nullif(service, ''), 'unknown_service') AS service,
           coalesce(nullif(environment, ''), 'unknown') AS environment, rubric, passed,
-          1.0 / coalesce(probability, json_extract(verdict, '$.sampling_probability')) AS w
-      FROM verdicts WHERE closed_ns >= :since AND closed_ns < :until)
+          1.0 / coalesce(probability, json_extract(verdict, '$.sampling_probability')) AS w,
+          CASE WHEN passed IS NULL AND is_unanswered(verdict) THEN 'outage' END AS why
+      FROM verdicts WHERE closed_ns >= :since AND closed_ns < :until
+      UNION ALL
+      SELECT coalesce(nullif(t.service, ''), 'unknown_service'),
+          coalesce(nullif(json_extract(t.story, '$.environment'), ''), 'unknown'), r.value, NULL,
+          1.0 / json_extract(t.story, '$.sampling.probability'), 'budget'
+      FROM traces AS t, json_each(t.story, '$.sampling.over_budget') AS r
+      WHERE t.closed_ns >= :since AND t.closed_ns < :until
+          AND instr(t.story, '"over_budget"') AND json_extract(t.story, '$.sampling.judged_share') = 0)
 GROUP BY service, environment, rubric;
 
 -- name: first_closed
@@ -801,13 +824,29 @@ SELECT v.closed_ns, coalesce(nullif(v.service, ''), 'unknown_service') AS servic
          WHERE (:all_metrics OR json_extract(s.value, '$.metric') = :metric)
            AND json_type(s.value, '$.value') IN ('integer', 'real'))
     END,
-    json_extract(t.story, '$.slices')
+    json_extract(t.story, '$.slices'), v.passed IS NULL AND is_unanswered(v.verdict)
 FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id
 WHERE v.closed_ns >= :since AND v.closed_ns < :until
     AND (:rubric IS NULL OR v.rubric = :rubric)
     AND (:service IS NULL OR is_named(coalesce(nullif(v.service, ''), 'unknown_service'), :service))
     AND (:environment IS NULL OR is_named(coalesce(nullif(v.environment, ''), 'unknown'), :environment))
 ORDER BY v.closed_ns DESC LIMIT :most;
+
+-- name: compared_unreached
+-- Traces that a spent budget left without an answer, in the form of verdicts that neither passed nor failed.
+SELECT t.closed_ns, coalesce(nullif(t.service, ''), 'unknown_service') AS service,
+    coalesce(nullif(json_extract(t.story, '$.environment'), ''), 'unknown') AS environment, r.value, NULL,
+    1.0 / json_extract(t.story, '$.sampling.probability'), json_extract(t.story, '$.session_id'),
+    json_extract(t.story, '$.user'), json_extract(t.story, '$.name'), json_extract(t.story, '$.release'),
+    json_extract(t.story, '$.prompt'), json_extract(t.story, '$.model'), NULL, lower(hex(t.trace_id)), NULL,
+    json_extract(t.story, '$.slices'), 1
+FROM traces AS t, json_each(t.story, '$.sampling.over_budget') AS r
+WHERE t.closed_ns >= :since AND t.closed_ns < :until
+    AND instr(t.story, '"over_budget"') AND json_extract(t.story, '$.sampling.judged_share') = 0
+    AND (:rubric IS NULL OR r.value = :rubric)
+    AND (:service IS NULL OR is_named(coalesce(nullif(t.service, ''), 'unknown_service'), :service))
+    AND (:environment IS NULL OR is_named(coalesce(nullif(json_extract(t.story, '$.environment'), ''), 'unknown'), :environment))
+ORDER BY t.closed_ns DESC LIMIT :most;
 
 -- name: compared_figures
 -- Traces with a figure of the application, in the form of verdicts that neither passed nor failed.
@@ -816,7 +855,7 @@ SELECT t.closed_ns, coalesce(nullif(t.service, ''), 'unknown_service') AS servic
     1.0 / json_extract(t.story, '$.sampling.probability'), json_extract(t.story, '$.session_id'),
     json_extract(t.story, '$.user'), json_extract(t.story, '$.name'), json_extract(t.story, '$.release'),
     json_extract(t.story, '$.prompt'), json_extract(t.story, '$.model'), NULL, lower(hex(t.trace_id)),
-    json_array(json_array(:metric, json_extract(t.story, '$.figures.values.' || :metric), 0)), NULL
+    json_array(json_array(:metric, json_extract(t.story, '$.figures.values.' || :metric), 0)), NULL, 0
 FROM traces AS t
 WHERE t.closed_ns >= :since AND t.closed_ns < :until
     AND json_extract(t.story, '$.figures.values.' || :metric) IS NOT NULL

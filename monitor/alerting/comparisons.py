@@ -31,6 +31,7 @@ Within: TypeAlias = Literal["name", "none"]
 BY: tuple[By, ...] = get_args(By)
 _OFTEN = 20
 """Verdicts on one side from which on a name is a stratum of its own; rarer names are one stratum together."""
+UNANSWERED: Final = "a judge or embeddings were out of reach, or the budget was spent"
 MOST = 200
 """Most comparisons at a time; with more of them each bound is wider."""
 _KEPT_S: Final = 600.0
@@ -58,20 +59,27 @@ class ComparisonQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceComparison:
-    """One comparison: ``before`` and ``after`` name the sides; ``found`` is the difference or why there is none."""
+    """One comparison: ``before`` and ``after`` name the sides; ``found`` is the difference or why there is none.
+
+    ``unanswered`` traces of each side got no answer: nobody could be asked.
+    """
 
     key: Key
     before: str
     after: str
     found: Difference | Unavailable
+    unanswered: tuple[int, int] = (0, 0)
 
 
 def compare(verdicts: Iterable[ComparedVerdict], query: ComparisonQuery) -> list[PlaceComparison]:
     """One comparison for each service, environment and rubric, in alphabetical order, ``MOST`` at most."""
     by_key: dict[Key, list[ComparedVerdict]] = {}
     for verdict in verdicts:
-        if _value(verdict, query) is not None:
+        if verdict.unanswered or _value(verdict, query) is not None:
             by_key.setdefault(Key(verdict.service, verdict.environment, verdict.rubric), []).append(verdict)
+    if query.metric is not None:
+        valued = {key for key, of in by_key.items() if any(_value(each, query) is not None for each in of)}
+        by_key = {key: by_key[key] for key in valued}
     keys = sorted(by_key)[:MOST]
     return [_compared(key, by_key[key], query, query.error / len(keys)) for key in keys]
 
@@ -82,9 +90,17 @@ def difference_of(
 ) -> Difference | Unavailable:  # fmt: skip
     """The difference of a value between verdicts, each marked as before or after; those without the value are left out.
 
-    A cluster counts as one draw, and only equal strata are compared.
+    A cluster counts as one draw, and only equal strata are compared. Those that got no answer because nobody could be
+    asked are unlike the rest: pass rates are bounded by them both ways, and where most of a side got none there is no
+    difference.
     """
     known = [(verdict, side, held) for verdict, side in used if (held := value(verdict)) is not None]
+    of_known, of_open = {False: 0.0, True: 0.0}, {False: 0.0, True: 0.0}
+    for verdict, side in used:
+        if value(verdict) is not None:
+            of_known[side] += verdict.weight
+        elif verdict.unanswered:
+            of_open[side] += verdict.weight
     strata, seen = _strata([(verdict.name, side) for verdict, side, _ in known], query), Counter[str]()
     rows = (
         Compared(
@@ -93,9 +109,26 @@ def difference_of(
         )
         for verdict, side, held in known
     )  # fmt: skip
+    for side, where in ((False, "before"), (True, "after")):
+        if of_open[side] > of_known[side]:
+            return Unavailable(f"most of the side {where} got no answer: {UNANSWERED}")
     if query.quantile is not None:
         return quantile_difference(rows, query.quantile, error=error)
-    return difference(rows, error=error, pass_rates=pass_rates)
+    found = difference(rows, error=error, pass_rates=pass_rates)
+    if not pass_rates or not any(of_open.values()) or isinstance(found, Unavailable):
+        return found
+    # Of a rate p, of which the share u is open, the least is p·(1 − u), and the most u above that.
+    shares = {side: of_open[side] / (of_open[side] + of_known[side]) for side in (False, True)}
+    means = {False: found.before.raw_mean, True: found.after.raw_mean}
+    falls, rises = ({side: shares[side] * x for side, x in rates.items()} for rates in (means, _failing(means)))
+    return replace(
+        found, lower=max(-1.0, found.lower - falls[True] - rises[False]),
+        upper=min(1.0, found.upper + rises[True] + falls[False]),
+    )  # fmt: skip
+
+
+def _failing(means: Mapping[bool, float]) -> dict[bool, float]:
+    return {side: 1 - mean for side, mean in means.items()}
 
 
 def versions_of(verdicts: Iterable[ComparedVerdict], by: By) -> dict[str, int]:
@@ -118,16 +151,19 @@ def version_of(verdict: ComparedVerdict, by: By) -> str:
 
 def _compared(key: Key, verdicts: Sequence[ComparedVerdict], query: ComparisonQuery, error: float) -> PlaceComparison:
     before, after = ("before", "after") if query.by == "time" else _versions(verdicts, query)
+    unanswered = Counter[bool]()
     if before == after:
         whose = "all verdicts are" if query.a is None or query.b is None else "both sides are"
         found: Difference | Unavailable = Unavailable(f"{whose} of one version: {before or 'none is named'}")
     else:
         sides = ((verdict, _side(verdict, query, before, after)) for verdict in verdicts)
         used = [(verdict, side) for verdict, side in sides if side is not None]
+        unanswered.update(side for verdict, side in used if verdict.unanswered and _value(verdict, query) is None)
         found = difference_of(
             used, lambda verdict: _value(verdict, query), query, error=error, pass_rates=query.metric is None
         )
-    return PlaceComparison(key=key, before=before, after=after, found=found)
+    of = unanswered[False], unanswered[True]
+    return PlaceComparison(key=key, before=before, after=after, found=found, unanswered=of)
 
 
 def _value(verdict: ComparedVerdict, query: ComparisonQuery) -> float | None:

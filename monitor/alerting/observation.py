@@ -11,10 +11,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from sidejudge.monitor.evaluate.backends import BEHIND, EMBEDDINGS_OUT, OUTAGE
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.evaluate.stages import FIGURES
-from sidejudge.scoring.result.result import Failed, Scored
+from sidejudge.scoring.result.result import Failed, Scored, is_of_outage
 from sidejudge.scoring.status.metric_status import APPLICATION
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from sidejudge.scoring.trace.record import record
@@ -103,7 +102,7 @@ def observe(
         composite=verdict.composite_norm,
         blockers=verdict.blockers,
         judge_failed=bool(failed),
-        unasked=any(map(_is_of_outage, failed)),
+        unasked=any(map(is_of_outage, failed)),
         metrics={s.metric: float(s.result.value) for s in verdict.scores if isinstance(s.result, Scored)},
         cascade=verdict.cascade,
         cluster=cluster,
@@ -127,7 +126,7 @@ def observe_stored(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
         composite=None if (norm := verdict["composite_norm"]) is None else float(norm),  # type: ignore[arg-type]  # a number
         blockers=tuple(map(str, verdict.get("blockers") or ())),  # type: ignore[call-overload]  # a list by the verdict's format
         judge_failed=bool(failed),
-        unasked=any(map(_is_of_outage, failed)),
+        unasked=any(map(is_of_outage, failed)),
         metrics={
             str(score["metric"]): float(score["value"])  # type: ignore[arg-type]  # scored: a number
             for score in scores
@@ -137,10 +136,6 @@ def observe_stored(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
         cluster=None if (cluster := verdict.get("cluster", verdict.get("session_id"))) is None else str(cluster),
         slices=slices if isinstance(slices := verdict.get("slices"), Mapping) else {},
     )
-
-
-def _is_of_outage(reason: str) -> bool:
-    return (OUTAGE in reason and BEHIND not in reason) or EMBEDDINGS_OUT in reason
 
 
 @lru_cache(maxsize=16)  # all verdicts on a trace are of one moment

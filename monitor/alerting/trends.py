@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from sidejudge.integrations.store.bounded_read import first_verdict, read_first, read_trends
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.status.trend import Stretch, Trend, pooled
+from sidejudge.scoring.status.trend import Stretch, Trend, VerdictSums, pooled
 from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS
 
 from .observation import Key
@@ -202,7 +202,13 @@ def _pooled(
         until_ns=now_ns, step_ns=step_ns * together, enough=enough,
         estimates=tuple(pooled([each.sums for each in of], design_effect) for of in found.values()),
         changes=tuple(dict.fromkeys(each // together for each in _changes(stretches))),
+        unanswered=sum(each.sums.unanswered + each.sums.unreached for each in stretches),
+        mostly_open=frozenset(number for number, of in found.items() if _mostly_open([each.sums for each in of])),
     )  # fmt: skip
+
+
+def _mostly_open(sums: Sequence[VerdictSums]) -> bool:
+    return sum(each.open_weight for each in sums) > sum(each.weight for each in sums)
 
 
 def _changes(stretches: Sequence[Stretch]) -> Iterator[int]:

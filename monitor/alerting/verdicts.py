@@ -6,8 +6,10 @@ process's start nothing is known: for an hour after a start the cause of an olde
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from sidejudge.integrations.store.errors import StoreError
@@ -25,6 +27,8 @@ from .windows import Windows
 
 log = logging.getLogger("sidejudge.alerting")
 _Row = TypeVar("_Row")
+_TURN_S: Final = 0.02
+"""How long others wait while a start reads verdicts."""
 _LEAST_WEIGHT: Final = 1 - 1e-9
 """Of a probability of 1, but for rounding."""
 
@@ -71,20 +75,21 @@ class VerdictObserver:
         if result.lag_s is not None:
             self._schedule.lagged(result.ended_ns, result.lag_s)
 
-    def restore(self, now_ns: int) -> None:
+    async def restore(self, now_ns: int) -> None:
         """Fill the windows again, and let the watch learn what was judged after it was last remembered.
 
+        Without what it remembered that is all the store holds, which may take half a minute: others have their turns.
         Two kinds of verdicts stay out of the windows: those that a wrong clock dated more than a window's length
         ahead, and those by judges that a rubric no longer has.
         """
         self._schedule.restore()
-        self._restore_figures(now_ns)
+        await self._restore_figures(now_ns)
         begin_ns, known_ns = now_ns - self._windows.reach_ns, self._watch.cursor_ns
         ahead_ns = now_ns + self._windows.window_ns
         since_ns = min(begin_ns, known_ns or begin_ns)
         needed = self._needed(since_ns, begin_ns, now_ns) if known_ns and self._published is None else None
         stored = self._store.verdicts_since(since_ns, needed)
-        for stated, key, seen in _intact(stored, observe_stored):
+        async for stated, key, seen in _in_turns(_intact(stored, observe_stored)):
             if not self._in_force(key.rubric, stated.get("rubric_version")):
                 continue
             if seen.at_ns < self._watch.begun_ns.get(key.rubric, 0):
@@ -134,13 +139,13 @@ class VerdictObserver:
         """Whether anybody asks for the application's figures: limits, here or elsewhere in the fleet."""
         return bool(self._watch.declared.metrics) or self._published is not None
 
-    def _restore_figures(self, now_ns: int) -> None:
+    async def _restore_figures(self, now_ns: int) -> None:
         if not self._follows_figures:
             return
         begin_ns, known_ns = now_ns - self._figures.reach_ns, self._watch.metrics.cursor_ns
         ahead_ns = now_ns + self._figures.window_ns
         stored = self._store.figures_since(min(begin_ns, known_ns or begin_ns))
-        for _, key, seen in _intact(stored, observe_stored_figures):
+        async for _, key, seen in _in_turns(_intact(stored, observe_stored_figures)):
             if begin_ns < seen.at_ns <= ahead_ns:
                 self._add_figures(key, seen)
             if seen.at_ns > known_ns:
@@ -161,6 +166,16 @@ class VerdictObserver:
         """The verdict that stood until now goes."""
         if self._published is not None and (at_ns := self._windows.time_of(identity, rubric)) is not None:
             self._published.touched(at_ns)
+
+
+async def _in_turns(rows: Iterable[_Row]) -> AsyncIterator[_Row]:
+    """The rows; after every few of them whatever waits for the event loop has its turn."""
+    until_s = time.monotonic() + _TURN_S
+    for row in rows:
+        if time.monotonic() >= until_s:
+            await asyncio.sleep(0)
+            until_s = time.monotonic() + _TURN_S
+        yield row
 
 
 def _intact(
@@ -292,9 +307,17 @@ class Awaited:
         found = {key: self.weight(key, now_ns) for key in (*self._since, *self._undrawn)}
         return {key: weight for key, weight in found.items() if weight}
 
+    def counts(self, now_ns: int) -> dict[Key, int]:
+        """How many traces wait under each key, where any do."""
+        found = {key: len(self._waiting(key, now_ns)) for key in self._since}
+        return {key: number for key, number in found.items() if number}
+
+    def _waiting(self, key: Key, now_ns: int) -> list[float]:
+        until_ns = self._out_ns = now_ns if self._out() else min(self._out_ns, now_ns)
+        return [weight for since_ns, weight in self._since.get(key, {}).values() if since_ns <= until_ns]
+
     def weight(self, key: Key, now_ns: int) -> float:
         """How many traces stand for all that wait under a key, or that the budget did not reach for."""
-        until_ns = self._out_ns = now_ns if self._out() else min(self._out_ns, now_ns)
-        waiting = sum(weight for since_ns, weight in self._since.get(key, {}).values() if since_ns <= until_ns)
+        waiting = sum(self._waiting(key, now_ns))
         undrawn = self._undrawn.get(key, {}).items()
         return waiting + sum(weight for minute, weight in undrawn if self._counts(minute, now_ns))

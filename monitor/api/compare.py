@@ -65,6 +65,10 @@ class SideBody(ResponseBody):
     clusters: int = Field(description="sessions or users; a verdict that names none is one of its own")
     mean: float = Field(description="pass rate or mean, over what both sides have, in their common mix")
     raw_mean: float = Field(description="the same over all verdicts of the side, in its own mix")
+    unanswered: int = Field(
+        description="traces beside `n` for which nobody could be asked, in an outage or by a spent budget; bounds of "
+        "pass rates allow that they pass, and that they fail"
+    )
 
 
 class ComparisonBody(ResponseBody):
@@ -98,7 +102,8 @@ class ComparisonBody(ResponseBody):
         worse, better = (found.is_worse(higher_is_better=higher is higher_is_better) for higher in (True, False))
         return cls.read(
             found, service=key.service, environment=key.environment, rubric=key.rubric,
-            before=SideBody.read(found.before, label=each.before), after=SideBody.read(found.after, label=each.after),
+            before=SideBody.read(found.before, label=each.before, unanswered=each.unanswered[0]),
+            after=SideBody.read(found.after, label=each.after, unanswered=each.unanswered[1]),
             confidence=1 - found.error,
             verdict="worse" if worse else "better" if better else "no_difference_shown", unavailable=None,
         )  # fmt: skip
@@ -275,6 +280,7 @@ def _side(name: str, used: _Used, choice: ComparisonChoice, by: By, *, after: bo
     wanted = {} if by == "time" else {**where, "passed": "false", "last": choice.last or _LAST, by: name}
     return ShownSide(
         name=name, verdicts=len(verdicts), incomplete=len(verdicts) - len(decided),
+        unanswered=sum(each.unanswered for each in verdicts),
         estimate=estimate(decided), first_ns=verdicts[-1].closed_ns if verdicts else None,
         last_ns=verdicts[0].closed_ns if verdicts else None, failed=f"/verdicts?{query_of(wanted)}" if wanted else "",
     )  # fmt: skip

@@ -31,8 +31,14 @@ Found: TypeAlias = tuple[HTTPStatus, str, bytes, list[Header]]
 """Status, content type, body, and further headers."""
 
 
-def door(view: MonitorView, load: Callable[[], ASGIApp], credentials: Credentials | None = None) -> ASGIApp:
-    """The API that ``load`` gives, with its probes and metrics; with ``credentials`` only those who have them enter."""
+def door(
+    view: MonitorView, load: Callable[[], ASGIApp], credentials: Credentials | None = None,
+    restored: Callable[[], bool] = lambda: True,
+) -> ASGIApp:  # fmt: skip
+    """The API that ``load`` gives, with its probes and metrics; with ``credentials`` only those who have them enter.
+
+    Until it is ``restored`` a monitor answers probes alone: its figures are of a part of what it knows.
+    """
     api: list[ASGIApp] = []
     loading = asyncio.Lock()
 
@@ -44,7 +50,10 @@ def door(view: MonitorView, load: Callable[[], ASGIApp], credentials: Credential
         return api[0]
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] in _ANSWERED:
+        if scope["type"] == "http" and scope["path"] not in PROBES and not restored():
+            unknown = "not started: what the last run left is being read"
+            await send_problem(send, HTTPStatus.SERVICE_UNAVAILABLE, unknown, "ask again", [(b"retry-after", b"5")])
+        elif scope["type"] == "http" and scope["path"] in _ANSWERED:
             if scope["method"] == "GET":
                 await answer(send, *await probed(view, scope))
             else:  # a stranger may ask for a probe, and has nothing loaded

@@ -16,6 +16,7 @@ from sidejudge.scoring.status.snapshots import (
     Anomaly,
     CascadeSnapshot,
     CircuitName,
+    EmbeddingsSnapshot,
     ExportSnapshot,
     FleetSnapshot,
     JudgeModelSnapshot,
@@ -260,6 +261,13 @@ class JudgeBody(ResponseBody):
     unpriced: list[str] = Field(default=[])
 
 
+@body_of(EmbeddingsSnapshot)
+class EmbeddingsBody(ResponseBody):
+    """Embeddings: whether their endpoint can be asked, and the cases that wait for it."""
+
+    oldest_since: Instant | None = Field(validation_alias="oldest_s")
+
+
 @body_of(Anomaly)
 class AnomalyBody(ResponseBody):
     """A property of the traffic that makes verdicts fewer than, or different from, what the configuration asks for."""
@@ -340,6 +348,7 @@ class StatusBody(ResponseBody):
     firing: list[AlertBody] = Field(description="alerts that fire; `/v1/alerts` shows all, and what is watched")
     window_s: Annotated[float, Field(gt=0)]
     judge: JudgeBody | None = Field(description="null where no judge is configured")
+    embeddings: EmbeddingsBody | None = Field(description="null where no embeddings are configured")
     agreement: AgreementBody | None = Field(description="null where no labels of people are read")
     anomalies: list[AnomalyBody] = Field(description="what is odd about the traffic; empty when nothing is")
     suspicions: list[AnomalyBody] = Field(description="the former name of `anomalies`")

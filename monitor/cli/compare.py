@@ -118,6 +118,12 @@ def _show(answer: JsonRecord) -> None:
         elif answer["by"] != "time":
             sides = f"{each['before']['label']} and {each['after']['label']}"
             click.echo(visible(f"  {each['service']}, {each['rubric']}: {answer['by']} {sides}"))
+        if each["verdict"] is not None:
+            unanswered = [each[side].get("unanswered", 0) for side in ("before", "after")]
+            if any(unanswered):
+                about = "{:,} before and {:,} after".format(*unanswered)
+                why = "(an outage, or a spent budget); bounds of pass rates allow that they pass, or fail"
+                click.echo(visible(f"  {each['service']}, {each['rubric']}: nobody could be asked about {about} {why}"))
     click.echo()
     from sidejudge.monitor.config.metric_limits import parse_metric
 

@@ -84,6 +84,7 @@ def _show(answer: JsonRecord) -> None:
         click.echo(visible(f"  alert {each['condition']} ({each['severity']}), {where}: {each['said']}"))
     if answer.get("judge") is not None:
         _show_judge(answer["judge"])
+    _show_embeddings(answer.get("embeddings") or {})
     if answer.get("pull") is not None:
         _show_pull(answer["pull"])
     if answer.get("late_references") is not None:
@@ -176,6 +177,12 @@ def _show_late_references(late: JsonRecord) -> None:
     vain = "".join(f", {reason} {count}" for reason, count in late["failures"].items())
     reported = f"{amount(late['waiting'], 'verdict')} to be revised, {late['given_up']} left as they are"
     click.echo(visible(f"references that came late: {late['state']}{why}, {reported}{vain}"))
+
+
+def _show_embeddings(found: JsonRecord) -> None:
+    if found.get("outage") or found.get("waiting"):
+        out = f"out of reach ({found['outage']})" if found["outage"] else "being tried"
+        click.echo(visible(f"embeddings {found['name']}: {out}, {found['waiting']} waiting"))
 
 
 def _show_judge(judge: JsonRecord) -> None:

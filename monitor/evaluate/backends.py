@@ -17,6 +17,7 @@ from sidejudge.monitor.config.judge_choice import JudgeChoice
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.questions.question import NoAnswer, Question, Reply
+from sidejudge.scoring.result.result import OUTAGES
 
 if TYPE_CHECKING:
     from sidejudge.integrations.embed import EmbeddingError
@@ -102,11 +103,9 @@ class JudgeBackendProtocol(Protocol):
 
 OVER_BUDGET: Final = "over budget"
 """Prefix of the reason of a failed ``NoAnswer``: the judge's budget is spent (the hard stop)."""
-OUTAGE: Final = "judge unavailable"
+OUTAGE: Final = OUTAGES[0]
 """Prefix of the reason of a failed ``NoAnswer`` that does not depend on the case: a later attempt may succeed."""
-BEHIND: Final = "more waits for it than it can answer"
-"""Why a trace got no answer in time without an outage: it had its turn no less than those that got one."""
-EMBEDDINGS_OUT: Final = "embeddings unavailable"
+EMBEDDINGS_OUT: Final = OUTAGES[1]
 """The same of embeddings."""
 FILTERED: Final = "filtered"
 """Prefix of the reason of a final ``NoAnswer``: the judge would not read what the question shows."""

@@ -22,11 +22,11 @@ from sidejudge.integrations.store.part import TextsByName
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.scoring.questions.question import NoAnswer
 from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.result import BEHIND
 from sidejudge.scoring.trace.time_units import DAY_NS
 
 from .backends import (
     ATTEMPTS,
-    BEHIND,
     EMBEDDINGS_OUT,
     OUTAGE,
     OVER_BUDGET,

@@ -100,6 +100,8 @@ class Monitor(MonitorParts):
         self._repeated: list[Periodic] = []
         self._servers: list[HttpServer] = []
         self._warming: asyncio.Task[None] | None = None
+        self.is_restored = False
+        """Whether what the last run left is known: before, nothing is shown, and nothing written over it."""
         self.handed_over: int | None = None
         """Traces that a drain passed on; None where nothing was drained, and once the process has stopped."""
         self._metrics_push: MetricsPush | None = None
@@ -113,7 +115,7 @@ class Monitor(MonitorParts):
         if self.annotating:
             self.annotating.restore()
         await self.former_draw.restore()
-        self.verdicts.restore(self.clock_ns())
+        await self.verdicts.restore(self.clock_ns())
         self.commit.restore(self.clock_ns())
         self.baselines.restore()
         if self.drift is not None:
@@ -121,32 +123,28 @@ class Monitor(MonitorParts):
         else:
             sample = self.store.kept.room(DRIFT)  # of a configuration that had the watch
             await sample.change(dict.fromkeys(sample.all()))
+        self.is_restored = True
 
     async def start(self) -> Mapping[str, str]:
         """Restore the earlier state, listen, and return the addresses: ``otlp``, ``api``, and ``page`` with a token."""
         await self.sinks.start()
-        await self._restore()
-        resumed = self.intake.restore()
         section = self.config.api
         token = ContentsToken.beside(self.config.store.path) if section.contents == "loopback" else None
         rules = AccessRules.of(section, token)
-        api = door(self.view, partial(self._api, rules), rules.credentials)
+        api = door(self.view, partial(self._api, rules), rules.credentials, lambda: self.is_restored)
+        api_socket = bind(str(section.listen), "api.listen")
+        self._servers = [HttpServer(api, api_socket, section.tls, reader_connections())]
+        await self._servers[0].start()  # probes are answered, however much there is to read
+        await self._restore()
+        resumed = self.intake.restore()
         otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
-        try:
-            api_socket = bind(str(self.config.api.listen), "api.listen")
-        except AddressError:
-            otlp_socket.close()
-            raise
         try:
             more = await self.listeners.start()
         except AddressError:
             otlp_socket.close()
-            api_socket.close()
             raise
-        otlp = self.listeners.http_server(api, otlp_socket, whole=self._one_audience)
-        self._servers = [otlp, HttpServer(api, api_socket, section.tls, reader_connections())]
-        for server in self._servers:
-            await server.start()
+        self._servers.insert(0, self.listeners.http_server(api, otlp_socket, whole=self._one_audience))
+        await self._servers[0].start()
         self.judging.start()
         self._warming = asyncio.create_task(self.backends.warm()) if self.backends.others else None
         if self.annotating:
@@ -352,11 +350,12 @@ class Monitor(MonitorParts):
         if self._metrics_push is not None:
             await self._metrics_push.push()
             self._metrics_push = None
-        try:
-            await self.schedule.remember()
-        except StoreError as error:
-            log.warning("could not remember alerts", extra={"cause": str(error)})
-        await self._remember()
+        if self.is_restored:
+            try:
+                await self.schedule.remember()
+            except StoreError as error:
+                log.warning("could not remember alerts", extra={"cause": str(error)})
+            await self._remember()
         left: dict[str, object] = {"open_traces": self.outcomes.open}
         lost: dict[str, int] = {}
         handed_over, self.handed_over = self.handed_over, None

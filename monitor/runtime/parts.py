@@ -339,6 +339,7 @@ class MonitorParts(ABC):
             failures=self.failures.over,
             unpriced=lambda: self.backends.judge.unpriced if self.backends.judge is not None else (),
             share_of=lambda: self.fleet.name if self.fleet is not None and self.fleet.count > 1 else None,
+            waiting=self.awaited.counts,
         )
 
     def _build_fleet_status(self) -> FleetParts | None:

@@ -117,25 +117,38 @@ async def _forward(forward: ForwardOnly, stop: asyncio.Event | None = None) -> N
         await forward.stop()
 
 
-async def _started(config: Config) -> tuple[Monitor, Mapping[str, str]]:
+async def _started(config: Config, stop: asyncio.Event) -> tuple[Monitor, Mapping[str, str]] | None:
+    """The monitor and its addresses; None where ``stop`` came while it read what the last run left."""
     monitor = Monitor(config, at_rest=collect_if_due)
+    starting, asked = asyncio.ensure_future(monitor.start()), asyncio.ensure_future(stop.wait())
     try:
-        return monitor, await monitor.start()
-    except BaseException:
+        await asyncio.wait({starting, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if not monitor.is_restored:
+            starting.cancel()
+        return monitor, await starting
+    except BaseException as ended:
+        starting.cancel()
         await monitor.stop()
+        if stop.is_set() and isinstance(ended, asyncio.CancelledError):
+            return None
         raise
+    finally:
+        asked.cancel()
 
 
 async def _run(config: Config, beside: Companion, again: Rereading | None, *, stay: bool) -> None:
     stop, hurry = _stop_on_signals()
     shorten_slices()
     try:
-        monitor, addresses = await _started(config)
+        begun = await _started(config, stop)
     except Exception as cause:
         if config.forward is None and not stay:
             raise
         await _forward(ForwardOnly(config, str(cause) or type(cause).__name__, config_valid=True), stop)
         return
+    if begun is None:
+        return
+    monitor, addresses = begun
     companion: asyncio.Future[None] | None = None
     reloads: set[asyncio.Future[object]] = set()
     try:

@@ -58,6 +58,7 @@ from sidejudge.scoring.status.failure_groups import FailureGroup, without_conten
 from sidejudge.scoring.status.service_status import FleetReport, ServiceStatus
 from sidejudge.scoring.status.snapshots import (
     AnomalyKind,
+    EmbeddingsSnapshot,
     ExportSnapshot,
     FleetSnapshot,
     LateReferenceSnapshot,
@@ -146,6 +147,7 @@ class MonitorQueries:
             now_ns=now_ns,
             shortened=self._parts.windows.shortened,
             judge=self._parts.schedule.judge(),
+            embeddings=self._embeddings(),
             exports=tuple(self._exports()),
             pull=self._pull(),
             late_references=self._late_references(),
@@ -396,6 +398,15 @@ class MonitorQueries:
             yield from late_reference_totals(late_references)
         if (fleet := self._fleet()) is not None:
             yield from fleet_totals(fleet)
+
+    def _embeddings(self) -> EmbeddingsSnapshot | None:
+        backend, section = self._parts.backends.embedding, self._parts.config.evaluators.embedding
+        if backend is None or section is None:
+            return None
+        waiting = self._parts.pipeline.judge_queue.without_vectors
+        queue = QueueSize.since(len(waiting), waiting.oldest_ns)
+        outage = None if backend.outage is None else backend.outage.logged
+        return EmbeddingsSnapshot(name=section.model, outage=outage, waiting=queue.items, oldest_s=queue.oldest_s)
 
     def _pull(self) -> PullSnapshot | None:
         return self._parts.pull.snapshot() if self._parts.pull else None

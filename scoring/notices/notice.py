@@ -150,7 +150,8 @@ class ServiceDay:
     """One (service, environment, rubric): its verdicts of the period, and its status at the end.
 
     The pass ratio is the weighted estimate with the 95 % interval of the pages; ``None`` where nothing passed or
-    failed.
+    failed. ``unanswered`` of the incomplete ones are so because of an outage of a judge or of embeddings; for
+    ``unreached`` more traces the judge's budget was spent, and ``waiting`` more wait for an outage to end.
     """
 
     service: str
@@ -163,6 +164,9 @@ class ServiceDay:
     pass_ratio: float | None
     lower: float | None
     upper: float | None
+    unanswered: int = 0
+    unreached: int = 0
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

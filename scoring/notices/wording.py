@@ -323,10 +323,22 @@ def _course(course: ServiceDay) -> str:
     where = ", ".join(plain(name, 80) for name in (course.service, course.environment, course.rubric))
     status = course.status.value.replace("_", " ")
     counts = f"{course.passed:,} passed, {course.failed:,} failed, {course.incomplete:,} incomplete"
+    open_ = _unanswered(course)
     if course.pass_ratio is None or course.lower is None or course.upper is None:
-        return f"{where}: {status}; no pass ratio ({counts})"
+        return f"{where}: {status}; no pass ratio ({counts}){open_}"
     bounds = f"between {course.lower:.1%} and {course.upper:.1%}"
-    return f"{where}: {status}; {course.pass_ratio:.1%} pass ({bounds}; {counts})"
+    return f"{where}: {status}; {course.pass_ratio:.1%} pass ({bounds}; {counts}){open_}"
+
+
+def _unanswered(course: ServiceDay) -> str:
+    """How many traces the figures of a day lack, for which nobody could be asked."""
+    parts = (
+        (course.unanswered, "in an outage of a judge or embeddings"),
+        (course.unreached, "because the budget of the judge was spent"),
+        (course.waiting, "wait for an outage to end"),
+    )
+    stated = ", ".join(f"{number:,} {why}" for number, why in parts if number)
+    return f"; no answer: {stated}; what passes is of the rest" if stated else ""
 
 
 def _failing(group: FailureLine) -> str:

@@ -14,6 +14,17 @@ from typing import ClassVar, Final, TypeAlias
 
 from msgspec import Struct, field
 
+OUTAGES: Final = ("judge unavailable", "embeddings unavailable")
+"""How the reason of a failed question begins that nobody could be asked, whatever it was about."""
+BEHIND: Final = "more waits for it than it can answer"
+"""Why a trace got no answer in time without an outage: it had its turn no less than those that got one."""
+
+
+def is_of_outage(reason: str) -> bool:
+    """Whether a question failed because an outage kept it from being asked in time."""
+    judge, embeddings = OUTAGES
+    return (judge in reason and BEHIND not in reason) or embeddings in reason
+
 
 class Method(StrEnum):
     """How a value was decided, from certain to estimated."""

@@ -111,6 +111,16 @@ class JudgeModelSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingsSnapshot:
+    """The model of embeddings. ``oldest_s`` is in s since the epoch."""
+
+    name: Annotated[str, "the model"]
+    outage: Annotated[str | None, "why its endpoint cannot be asked now; null when it can"]
+    waiting: Annotated[int, "cases that wait until it can be asked"]
+    oldest_s: Annotated[float | None, "since when the oldest of them waits"] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
     """US dollars since the running hour or day (UTC) began; ``limit_usd`` None where there is no budget."""
 

@@ -10,7 +10,11 @@ from sidejudge.scoring.statistics.estimate import Estimate, from_sums
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictSums:
-    """Counts and sums of weights over the verdicts of one (service, environment, rubric)."""
+    """Counts and sums of weights over the verdicts of one (service, environment, rubric).
+
+    ``unanswered`` of the incomplete ones are so because a judge or embeddings were out of reach. For ``unreached`` more
+    traces, without a verdict, the budget of the judge was spent. ``open_weight`` is that of both.
+    """
 
     service: str | None
     environment: str | None
@@ -21,6 +25,9 @@ class VerdictSums:
     weight: float
     failed_weight: float
     squared_weight: float
+    unanswered: int = 0
+    unreached: int = 0
+    open_weight: float = 0.0
 
 
 def pooled(sums: Collection[VerdictSums], design_effect: float) -> Estimate | None:
@@ -48,7 +55,8 @@ class Trend:
 
     The last ends at ``until_ns`` (ns since the epoch). ``None`` where no verdict passed or failed, or none is kept any
     more: a gap, not a zero. An estimate needs ``enough`` effective samples. ``changes`` are the positions of stretches
-    in which another version of the rubric begins: earlier ones are not comparable.
+    in which another version of the rubric begins: earlier ones are not comparable. About ``unanswered`` traces nobody
+    could be asked, in an outage or because the budget was spent; at ``mostly_open`` they are more than the rest.
     """
 
     until_ns: int
@@ -56,13 +64,19 @@ class Trend:
     estimates: tuple[Estimate | None, ...]
     enough: float
     changes: tuple[int, ...] = ()
+    unanswered: int = 0
+    mostly_open: frozenset[int] = frozenset()
 
     def reported(self) -> list[Estimate | None]:
-        """The estimates without those that rest on too few samples."""
-        return [each if each is not None and each.effective_n >= self.enough else None for each in self.estimates]
+        """The estimates without those that rest on too few samples, or on less than half of the traces."""
+        return [
+            each if each is not None and each.effective_n >= self.enough and at not in self.mostly_open else None
+            for at, each in enumerate(self.estimates)
+        ]
 
     @property
     def legible(self) -> bool:
         """Whether four fifths of the stretches with verdicts have enough of them, and at least one has."""
         reported = sum(each is not None for each in self.reported())
-        return reported > 0 and 5 * reported >= 4 * sum(each is not None for each in self.estimates)
+        known = sum(each is not None and at not in self.mostly_open for at, each in enumerate(self.estimates))
+        return reported > 0 and 5 * reported >= 4 * known

@@ -317,12 +317,17 @@ def test_what_needs_embeddings_waits_for_them_over_a_restart_and_nothing_else_do
         monitor.until(lambda: monitor.outcomes()["ended"]["scored"] == 1, "what needs no embeddings waited")
         assert monitor.get(f"/v1/traces/{trace(5).hex()}")["waits_for"] == "embeddings"
         assert gauge(monitor, "sidejudge_judging_behind_seconds") > 0, "an alert is made of it"
+        out = monitor.get("/v1/status")["embeddings"]
+        assert (out["outage"].partition(":")[0], out["waiting"]) == (f"embeddings of {out['name']}", 6)
+        assert "out of reach" in monitor.http.get(monitor.api + "/").text
         monitor.stop(signal.SIGKILL)
         monitor.start()
         monitor.until(lambda: waiting(monitor) == 6, "not everything waits after the restart")
         provider.standing = embeds(meaning_of)
         outcomes = monitor.settled(6)  # this process has seen no more
         assert waiting(monitor) == 0, outcomes
+        found = monitor.get("/v1/status")["embeddings"]
+        assert (found["outage"], found["waiting"], found["oldest_since"]) == (None, 0, None)
         assert gauge(monitor, "sidejudge_judging_behind_seconds") == 0
         found = monitor.verdicts()
         assert Counter(each["trace_id"] for each in found) == {trace(number).hex(): 1 for number in range(7)}

@@ -28,6 +28,7 @@ from sidejudge.integrations.post import Poster
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox
 from sidejudge.integrations.store.sqlite import Store, StoreError
 from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.alerting.watch import StatusSource
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.notify import (
@@ -152,6 +153,7 @@ class Notifications:
         share_of: Callable[[], str | None] = lambda: None,
         unpriced: Callable[[], Iterable[str]] = tuple,
         reports: Callable[[int], Awaitable[bool | None]] = alone,
+        waiting: Callable[[int], Mapping[Key, int]] = lambda _now_ns: {},
     ) -> None:
         outbox = self._outbox = store.notifications
         self._clock_ns, self._watch = clock_ns, watch
@@ -177,7 +179,7 @@ class Notifications:
         self.daily = None if section is None else DailyReport(
             daily=Daily(section.time, section.zone), notifier=self.notifier, store=store.path, outbox=outbox,
             watched=watched, kept_since=partial(store.kept_since_ns, config.kept_for.ns), share_of=share_of,
-            sends=reports,
+            sends=reports, waiting=waiting,
             statuses=watch.service_statuses, posted=watch.posted, agreements=agreements, failures=failures,
             judged=store.judged if config.evaluators.judge is not None else None, unpriced=unpriced,
         )  # fmt: skip

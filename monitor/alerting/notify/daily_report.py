@@ -85,7 +85,8 @@ class DailyReport:
     """Sends a report when it is due. ``judged`` is ``None`` without a judge; ``share_of``: see ``DailyReportText``.
 
     ``sends`` returns whether the report that was due at a time is this monitor's to send; None: it is not known yet.
-    ``kept_since`` returns since when the store holds all verdicts, at a time.
+    ``kept_since`` returns since when the store holds all verdicts, at a time. ``waiting``: how many traces of each key
+    wait for an outage to end.
     """
 
     daily: Daily
@@ -102,6 +103,7 @@ class DailyReport:
     failures: FailuresOver | None = None
     share_of: Callable[[], str | None] = lambda: None
     sends: Callable[[int], Awaitable[bool | None]] = alone
+    waiting: Callable[[int], Mapping[Key, int]] = lambda _now_ns: {}
     _last_ns: int | None = field(default=None, init=False)
 
     async def restore(self, now_ns: int) -> None:
@@ -136,7 +138,10 @@ class DailyReport:
         begin_ns = min(max(day_ns, self.kept_since(now_ns)), end_ns)
         sums, means = await asyncio.to_thread(read_courses, self.store, begin_ns, end_ns)
         statuses = {Key(s.service, s.environment, s.rubric): s for s in self.statuses(now_ns)}
-        courses = sorted((_course(each, statuses) for each in sums), key=_worst_first)
+        waiting = self.waiting(now_ns)
+        known = {Key.of(each.service, each.environment, each.rubric) for each in sums}
+        none = [_no_verdict(key) for key in waiting if key not in known and key in statuses]
+        courses = sorted((_course(each, statuses, waiting) for each in (*sums, *none)), key=_worst_first)
         firing = [each for each in self.posted() if each.alert.stage is Stage.FIRING and not each.muted][:_MOST_FIRING]
         groups = await self.failures(end_ns - begin_ns, end_ns) if self.failures is not None else ()
         return DailyReportText(
@@ -192,7 +197,14 @@ def _failing(group: FailureGroup) -> FailureLine:
     )  # fmt: skip
 
 
-def _course(sums: VerdictSums, statuses: Mapping[Key, ServiceStatus]) -> ServiceDay:
+def _no_verdict(key: Key) -> VerdictSums:
+    return VerdictSums(
+        service=key.service, environment=key.environment, rubric=key.rubric,
+        passed=0, failed=0, incomplete=0, weight=0.0, failed_weight=0.0, squared_weight=0.0,
+    )  # fmt: skip
+
+
+def _course(sums: VerdictSums, statuses: Mapping[Key, ServiceStatus], waiting: Mapping[Key, int]) -> ServiceDay:
     key = Key.of(sums.service, sums.environment, sums.rubric)
     status = statuses.get(key)
     now = None if status is None else status.estimate
@@ -203,6 +215,7 @@ def _course(sums: VerdictSums, statuses: Mapping[Key, ServiceStatus]) -> Service
         passed=sums.passed, failed=sums.failed, incomplete=sums.incomplete,
         pass_ratio=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
         upper=estimate.upper if estimate else None,
+        unanswered=sums.unanswered, unreached=sums.unreached, waiting=waiting.get(key, 0),
     )  # fmt: skip
 
 

@@ -19,11 +19,14 @@ from tests.dashboards.rules.scenario import (
     on_both_pods,
     points,
     silent,
+    target,
 )
 
 
 def stories() -> Iterator[Scenario]:
     yield from _day()
+    yield from _unanswered()
+    yield from _averted()
     yield from _burning()
     yield from _unknown()
     yield from _tool_failing()
@@ -154,6 +157,82 @@ def _burning() -> Iterator[Scenario]:
             ),
             step=f"{unit}m",
         )
+
+
+def _unanswered() -> Iterator[Scenario]:
+    """Traces without an answer at two processes for an hour: more of them, fewer, and none at the full hour."""
+    name, none = "sidejudge_unanswered_traces", [None] * 100
+    for window in r.UNANSWERED_WINDOWS:
+        record = r.unanswered(window)
+        short = window == "1h"
+        for how, a, b, at_20, at_58, at_98 in (
+            ("more", [1.5] * 5 + [6] * 54, [0.5] * 5 + [2] * 54, 8, 8, 8 if short else 10),
+            ("fewer", [6] * 30 + [5] * 29, [2] * 59, 8, 8, 7 if short else 15),
+            ("late", [None] * 5 + [6] * 54, [None] * 5 + [2] * 54, 8, 8, 8),
+        ):
+            yield Scenario(
+                name=f"what had no answer over {window}, {how} in time",
+                under=(record,),
+                given={
+                    **points(name, {**PLACE, **target("a")}, [*a, *none]),
+                    **points(name, {**PLACE, **target("b")}, [*b, *none]),
+                },
+                checks=(
+                    is_number(record, "20m", at_20), is_number(record, "58m", at_58), is_number(record, "98m", at_98),
+                ),
+            )  # fmt: skip
+
+
+def _averted() -> Iterator[Scenario]:
+    """Alerts that traces without an answer could avert do not begin; one that fires goes on."""
+    day, burn = "SidejudgePassRateSustained", "SidejudgeErrorBudgetBurn"
+
+    def weighed(window: str, failed: float) -> dict[str, str]:
+        return {**constant(r.weight(window), PLACE, 100), **constant(r.failed_weight(window), PLACE, failed)}
+
+    for number in (33, 34):  # 20 of 133 or 134 fail: 0.8496 or 0.8507 may pass
+        yield Scenario(
+            name=f"a day's alert beside {number} traces without an answer",
+            under=(day,),
+            given={
+                **THRESHOLDS, **constant(r.upper("1d", 99), PLACE, 0.84), **constant(r.failures("1d"), PLACE, 20),
+                **weighed("1d", 20), **constant(r.unanswered("1d"), PLACE, number),
+            },
+            checks=(fires(day, "62m", severity="warning") if number == 33 else silent(day, "62m"),),
+        )  # fmt: skip
+    yield Scenario(
+        name="a day's alert that fires goes on in an outage",
+        under=(day,),
+        given={
+            **THRESHOLDS, **constant(r.upper("1d", 99), PLACE, 0.84), **constant(r.failures("1d"), PLACE, 20),
+            **weighed("1d", 20), **points(r.unanswered("1d"), PLACE, [None] * 70 + [1_000] * 140),
+        },
+        checks=(fires(day, "68m"), fires(day, "200m")),
+    )  # fmt: skip
+    for warning, limits in ((0.99, (0.144, 0.06, 0.01)), (0.02, (0.9, 0.9, 0.9))):
+        of = zip((("1h", "5m", 2), ("6h", "30m", 15), ("3d", "6h", 180)), limits, strict=True)
+        for (long, short, wait), limit in of:
+            given = {
+                **constant(r.THRESHOLD, {**RUBRIC, "level": "warning"}, warning),
+                **constant(r.THRESHOLD, {**RUBRIC, "level": "critical"}, warning / 2),
+                **constant(r.failed_ratio(long), PLACE, 0.99), **constant(r.failed_ratio(short), PLACE, 0.99),
+                **constant(r.failures(long), PLACE, 99), **weighed(long, 110 * limit),
+            }  # fmt: skip
+            for number in (9, 11):
+                at = f"{wait + 4}m"
+                yield Scenario(
+                    name=f"a budget of {1 - warning:g} over {long} beside {number} traces without an answer",
+                    under=(burn,),
+                    given={**given, **constant(r.unanswered(long), PLACE, number)},
+                    checks=(fires(burn, at, long=long) if number == 9 else silent(burn, at, long=long),),
+                )
+            if warning == 0.99 and wait < 180:
+                yield Scenario(
+                    name=f"a budget that burns over {long} goes on burning in an outage",
+                    under=(burn,),
+                    given={**given, **points(r.unanswered(long), PLACE, [None] * 30 + [1_000] * 180)},
+                    checks=(fires(burn, "28m", long=long), fires(burn, "200m", long=long)),
+                )
 
 
 def _unknown() -> Iterator[Scenario]:

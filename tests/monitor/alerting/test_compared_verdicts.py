@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 from sidejudge.integrations.store.bounded_read import ComparedFilter
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.alerting.comparisons import ComparedSource
+from sidejudge.monitor.evaluate.backends import OUTAGE
+from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.trace.time_units import iso_time
 from tests.monitor.alerting.test_trends import NOW, verdict
 from tests.needs import PYARROW
@@ -224,3 +227,33 @@ def test_a_history_that_is_slow_is_left_where_ten_seconds_are_over(tmp_path: Pat
     read = import_module("sidejudge.monitor.alerting.archived_verdicts").history_compared
     found, capped = read(place, ComparedFilter(**SPAN), clock_s=lambda: next(seconds))
     assert ([each.trace_id for each in found], capped) == ([key(8), key(9)], True)
+
+
+OUT = {"metric": "accuracy", "status": Failed.status, "weight": 1.0}
+
+
+async def outage(store: Store, *, budget: int, asked: int, other: int) -> None:
+    """Traces of the last hour without a verdict, or with one that is incomplete, of release v2."""
+    for number in range(1000, 1000 + budget + asked + other):
+        kind = "budget" if number < 1000 + budget else "asked" if number < 1000 + budget + asked else "other"
+        reason = {"asked": f"{OUTAGE}: HTTP 503", "other": "the answer is no JSON", "budget": ""}[kind]
+        stated = verdict(passed=True) | {"passed": None, "trace_id": key(number), "scores": [OUT | {"reason": reason}]}
+        drawn = {"probability": 0.5, "judged_share": 0.0, "over_budget": ["qa"]} if kind == "budget" else {}
+        await store.finish(
+            FinishedTrace(
+                trace_id=bytes.fromhex(key(number)), service="shop", reason="over_budget", completion="root_ended",
+                revision=1, details={"release": "v2", "sampling": drawn},
+                verdicts=[] if kind == "budget" else [stated], closed_ns=NOW - number,
+            )
+        )  # fmt: skip
+
+
+async def test_what_nobody_was_asked_about_is_there_for_itself(store: Store):
+    await outage(store, budget=3, asked=4, other=5)
+    wanted = ComparedFilter(since_ns=NOW - DAY // 24, until_ns=NOW, rubric="qa", service="shop")
+    found = ComparedSource(store.path, None, lambda _: 0).read(wanted, NOW).verdicts
+    of = [(each.passed, each.unanswered, each.release, each.weight) for each in found]
+    assert of == [(None, True, "v2", 2.0)] * 7 + [(None, False, "v2", 2.0)] * 5
+    assert [each.closed_ns for each in found] == sorted((each.closed_ns for each in found), reverse=True)
+    last = ComparedSource(store.path, None, lambda _: 0).read(replace(wanted, most=2), NOW)
+    assert (len(last.verdicts), last.capped) == (2, True)

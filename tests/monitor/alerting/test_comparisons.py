@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sidejudge.integrations.store.bounded_read import ComparedVerdict
-from sidejudge.monitor.alerting.comparisons import ComparisonQuery, compare
+from sidejudge.monitor.alerting.comparisons import UNANSWERED, ComparisonQuery, compare
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Difference
 
@@ -121,3 +121,39 @@ def test_an_id_that_all_traffic_shares_is_not_one_cluster():
     (one,) = compare(rows, ComparisonQuery(split_ns=1_000))
     assert isinstance(one.found, Difference)
     assert (one.found.before.clusters, one.found.after.clusters) == (10, 10)
+
+
+def out(n: int, *, begin: int = 0, **fields: object) -> list[ComparedVerdict]:
+    return [each._replace(passed=None, unanswered=True) for each in verdicts(n, begin=begin, **fields)]
+
+
+def test_a_version_most_of_whose_traces_got_no_answer_is_not_compared_on_the_rest():
+    rows = [*verdicts(200, fails=1, release="a"), *verdicts(90, begin=1_000, fails=10, release="b")]
+    (worse,) = compare(rows, ComparisonQuery(by="release"))
+    assert isinstance(worse.found, Difference)
+    assert worse.found.is_worse()
+    (one,) = compare([*rows, *out(91, begin=2_000, release="b")], ComparisonQuery(by="release"))
+    assert one.found == Unavailable(f"most of the side after got no answer: {UNANSWERED}")
+    (none,) = compare([*rows, *out(30, begin=2_000, release="c")], ComparisonQuery(by="release"))
+    assert (none.before, none.after, none.found) == ("b", "c", one.found), "nobody was asked about c"
+
+
+@pytest.mark.parametrize("worse_side", [False, True])
+@pytest.mark.parametrize(("missing", "shown"), [(0, True), (4, True), (100, False)])
+def test_traces_without_an_answer_count_both_ways(worse_side, missing, shown):
+    fails = (1, 3)[:: 1 if worse_side else -1]
+    rows = [*verdicts(200, fails=fails[0]), *verdicts(200, begin=1_000, fails=fails[1])]
+    (one,) = compare([*rows, *out(missing, begin=1_000 + 500)], ComparisonQuery(split_ns=1_000))
+    assert isinstance(one.found, Difference)
+    assert one.found.is_worse(higher_is_better=worse_side) is shown
+    assert one.found.difference == pytest.approx(-0.2 if worse_side else 0.2)
+    assert one.unanswered == (0, missing)
+    true_rates = [1 - fails[1] / 10, (200 * (1 - fails[1] / 10) + missing) / (200 + missing),
+                  200 * (1 - fails[1] / 10) / (200 + missing)]  # fmt: skip
+    assert all(one.found.lower < rate - (1 - fails[0] / 10) < one.found.upper for rate in true_rates)
+
+
+def test_a_metric_of_another_rubric_is_not_missed_where_nobody_was_asked():
+    valued = [each._replace(metrics={"cites": (1.0, False)}) for each in verdicts(20)]
+    found = compare([*valued, *out(20, rubric="other")], ComparisonQuery(split_ns=10, metric="cites"))
+    assert [one.key.rubric for one in found] == ["qa"]

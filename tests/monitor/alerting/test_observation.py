@@ -6,8 +6,8 @@ from sidejudge.monitor.alerting.fleet.slices import encoded, key_slice
 from sidejudge.monitor.alerting.fleet.windows import FleetWindows
 from sidejudge.monitor.alerting.observation import Key, Observation, observe, observe_stored
 from sidejudge.monitor.alerting.windows import Windows
-from sidejudge.monitor.evaluate.backends import BEHIND, EMBEDDINGS_OUT, OUTAGE
-from sidejudge.scoring.result.result import Failed, Scored, Unavailable
+from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT, OUTAGE
+from sidejudge.scoring.result.result import BEHIND, Failed, Scored, Unavailable
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from sidejudge.scoring.status.status import Policy
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from sidejudge.dashboards.pages.trend import trend_drawing
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.alerting.observation import Key, observe_stored
 from sidejudge.monitor.alerting.trends import STEPS, Trends
 from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT
 from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.result.result import Failed
+from sidejudge.scoring.status.status import Thresholds
 from tests.seed_policy import estimate_of
 
 HOUR = 3600 * 10**9
@@ -126,3 +130,19 @@ async def test_stretches_are_as_long_as_the_verdicts_need(store):
         assert [each.n for each in trend.reported()] == [6, 6, 6, 6]
         assert [each.pass_ratio for each in trend.reported()] == [0.5, 0.5, 1.0, 1.0]
         assert trend.changes == (3,), "the rubric changed in the last of them"
+
+
+async def test_a_stretch_in_which_most_got_no_answer_is_a_gap_and_its_traces_are_counted(store):
+    failed = {"metric": "kind", "status": Failed.status, "weight": 1.0, "reason": f"{EMBEDDINGS_OUT}: HTTP 503"}
+    for number in range(1, 41):
+        await put(store, number, NOW - HOUR - number, verdict(passed=True))
+        await put(store, 100 + number, NOW - number, verdict(passed=False))
+    whole = (await Trends(store.path, HOUR, Declaration()).over(KEY, NOW, STEPS * HOUR)).reported()
+    assert [each is not None for each in whole[-2:]] == [True, True]
+    for number in range(1, 42):
+        await put(store, 200 + number, NOW - number, verdict(passed=True) | {"passed": None, "scores": [failed]})
+    trend = await Trends(store.path, HOUR, Declaration()).over(KEY, NOW, STEPS * HOUR)
+    assert [each is not None for each in trend.reported()[-2:]] == [True, False]
+    words = trend_drawing(trend, Thresholds(warning=0.85, critical=0.7)).words
+    assert "from 100.0% to 100.0%" in words
+    assert "nobody could be asked about 41 more traces" in words

@@ -11,7 +11,7 @@ import pytest
 from sidejudge.integrations.embed import EmbeddingError
 from sidejudge.integrations.otlp.wire.tracestate import NEVER, randomness
 from sidejudge.integrations.store.sqlite import StoreError
-from sidejudge.monitor.evaluate.backends import BEHIND, EMBEDDINGS_OUT, OUTAGE, OVER_BUDGET, Backends
+from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT, OUTAGE, OVER_BUDGET, Backends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.judge_queue import DeferredTraces
 from sidejudge.monitor.ingest.assembled_trace import Closing
@@ -19,7 +19,7 @@ from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.metrics.settle import settle
 from sidejudge.scoring.questions.kinds import GradeAnswer, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer
-from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored
+from sidejudge.scoring.result.result import BEHIND, Failed, Judgement, Method, Scored
 from tests.linear_time import steps
 from tests.monitor.evaluate.bench import NOW, ORIGIN, PipelineBench, rubric
 from tests.otlp_requests import S, span, trace

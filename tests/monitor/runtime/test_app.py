@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
 import subprocess
 import time
 from collections import Counter
+from contextlib import closing
 
+import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
@@ -20,6 +23,7 @@ from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.server import AddressError, bind
 from sidejudge.monitor.offline.forget import Selection
 from sidejudge.monitor.runtime.app import Monitor
+from sidejudge.monitor.runtime.process import _started
 from tests.needs import PROMTOOL, PYARROW
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import until
@@ -506,3 +510,46 @@ async def test_how_far_behind_judging_is_and_at_which_share_it_draws_are_metrics
     assert total(found, "sidejudge_queue_items", queue="judging") == 4
     assert total(found, "sidejudge_load_share_ratio") == 1 / 16
     assert total(found, "sidejudge_queue_oldest_timestamp_seconds", queue="judging") > 1e9
+
+
+async def test_a_start_that_reads_every_verdict_answers_probes_and_ends_when_it_is_asked_to(started, configured):
+    """What the watch remembered is lost, so that it learns from all that the store holds."""
+    app = await started(**ANY)
+    await app.post(request([root(1)]))
+    await app.settled(1)
+    await app.monitor.stop()
+    path = app.monitor.config.store.path
+    with closing(sqlite3.connect(path)) as store, store:
+        names = [name for _, name, *_ in store.execute("PRAGMA table_info(verdicts)")]
+        verdict = "json_set(verdict, '$.trace_id', 'of ' || i)"
+        made = {"trace_id": "CAST(printf('%016d', i) AS BLOB)", "verdict": verdict}
+        store.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 8000) INSERT INTO verdicts "
+            f"({', '.join(names)}) SELECT {', '.join(made.get(name, name) for name in names)} FROM n, verdicts"
+        )
+        store.execute("DELETE FROM kept")
+    with bind("127.0.0.1:0", "x") as free:
+        api = free.getsockname()[1]
+    config, stop = configured(**ANY, api={"listen": f"127.0.0.1:{api}"}), asyncio.Event()
+    begun = asyncio.create_task(_started(config, stop))
+    at = f"http://127.0.0.1:{api}"
+
+    async def code(path: str) -> int:
+        try:
+            return (await app.http.get(at + path)).status_code
+        except httpx.TransportError:
+            return 0
+
+    while await code("/livez") != 200:
+        assert not begun.done()
+        await asyncio.sleep(0)
+    codes = [await code(path) for path in ("/startupz", "/readyz", "/metrics", "/v1/status", "/")]
+    assert (codes, begun.done()) == ([503] * 5, False), "half of what it knows is shown to nobody"
+    stop.set()
+    assert await begun is None
+    with closing(sqlite3.connect(path)) as store:
+        kept = store.execute("SELECT name FROM kept").fetchall()
+        assert not [name for (name,) in kept if name.startswith("state/")], "the next start reads all again"
+    again = await started(**ANY)
+    (standing,) = (await again.get("/v1/status"))["standings"]
+    assert standing["n"] == 8001

@@ -16,9 +16,12 @@ from sidejudge.monitor.alerting.failures import FailureGroups
 from sidejudge.monitor.alerting.notify.daily_report import Daily, DailyReport
 from sidejudge.monitor.alerting.notify.notifier import Notifier
 from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
+from sidejudge.monitor.alerting.observation import Key
+from sidejudge.monitor.evaluate.backends import OUTAGE
 from sidejudge.scoring.alerts.condition import Agreement
 from sidejudge.scoring.notices.notice import AgreedOn, Notice
 from sidejudge.scoring.notices.wording import report_report
+from sidejudge.scoring.result.result import BEHIND, Failed
 from sidejudge.scoring.statistics.estimate import estimate
 from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.service_status import ServiceStatus
@@ -285,3 +288,33 @@ async def test_a_monitor_that_starts_for_the_first_time_does_not_report_a_day_it
     await first.restore(EIGHT_NS + HOUR_NS)
     await first.tick(EIGHT_NS + 2 * HOUR_NS)
     assert sent(store) == []
+
+
+async def test_what_nobody_was_asked_about_is_stated_beside_what_was_judged(store):
+    def finished(number: int, **more):
+        return FinishedTrace(**{
+            "trace_id": number.to_bytes(16, "big"), "service": "shop", "reason": "scored", "completion": "root",
+            "revision": 1, "details": {}, "verdicts": [], "closed_ns": EIGHT_NS - HOUR_NS, **more,
+        })  # fmt: skip
+
+    await judged(store, 1, True)
+    for number, reason in enumerate([f"{OUTAGE}: HTTP 503", f"{OUTAGE}: {BEHIND}"], 10):
+        await judged(store, number, None)
+        failed = {"metric": "kind", "status": Failed.status, "weight": 1.0, "reason": reason}
+        verdict = {"rubric": "qa", "service": "shop", "passed": None, "sampling_probability": 1.0, "scores": [failed]}
+        await store.finish(finished(number, verdicts=[verdict], revision=2))
+    for number, share in enumerate([0.0, 0.0, 0.0, 0.5], 20):
+        drawn = {"probability": 0.5, "judged_share": share, "over_budget": ["qa"]}
+        await store.finish(finished(number, details={"sampling": drawn}))
+    waits = {Key("shop", "unknown", "qa"): 5, Key("gone", "unknown", "qa"): 1}
+    report = await daily(store, waiting=lambda _: waits).report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS)
+    (course,) = report.courses
+    assert (course.passed, course.incomplete, course.unanswered, course.unreached, course.waiting) == (1, 2, 1, 3, 5)
+    (line,) = [each.text for part in report_report(report).paragraphs for each in part if "shop" in each.text]
+    assert line.endswith(
+        "; no answer: 1 in an outage of a judge or embeddings, 3 because the budget of the judge was spent, "
+        "5 wait for an outage to end; what passes is of the rest"
+    )
+    before = EIGHT_NS - 48 * HOUR_NS, EIGHT_NS - 24 * HOUR_NS
+    (waiting,) = (await daily(store, waiting=lambda _: waits).report(*before, EIGHT_NS)).courses
+    assert (waiting.service, waiting.passed, waiting.waiting, waiting.pass_ratio) == ("shop", 0, 5, None)
