@@ -62,7 +62,8 @@ def compare(url: str, form: str, margin: float | None, since: str | None, **want
     """Compare the verdicts of the running monitor at URL before and after a moment, or of two versions.
 
     The intervals hold at any look: the command may run after every deployment, or every minute. Exit code 0: nothing is
-    proven worse; 1: something is; 4: nothing can be compared. With --margin, 1 also means: not proven yet.
+    proven worse; 1: something is; 4: nothing can be compared, or most traces of a side got no
+    answer. With --margin, 1 also means: not proven yet.
     """
     query = {name: value for name, value in wanted.items() if value is not None}
     if since is not None:
@@ -91,10 +92,14 @@ def _exit_code(answer: JsonRecord, margin: float | None) -> int:
     known = [each for each in answer["comparisons"] if each["verdict"] is not None]
     if not known:
         return NOT_KNOWN
+    from sidejudge.monitor.alerting.comparisons import UNANSWERED
+
+    # One that most got no answer for may be worse, whatever the others are.
+    well = NOT_KNOWN if any(UNANSWERED in (each["unavailable"] or "") for each in answer["comparisons"]) else 0
     if margin is None:
-        return DATA if any(each["verdict"] == "worse" for each in known) else 0
+        return DATA if any(each["verdict"] == "worse" for each in known) else well
     higher = answer["higher_is_better"]
-    return 0 if all(each["lower"] > -margin if higher else each["upper"] < margin for each in known) else DATA
+    return well if all(each["lower"] > -margin if higher else each["upper"] < margin for each in known) else DATA
 
 
 def _show(answer: JsonRecord) -> None:

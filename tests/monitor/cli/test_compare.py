@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sidejudge.monitor.alerting.comparisons import UNANSWERED
+from sidejudge.monitor.cli.compare import _exit_code
 from sidejudge.scoring.lexical.shown_text import clean, label_of
 from tests.otlp_requests import S, request, span, trace
 from tests.running import Running
@@ -159,3 +161,15 @@ def test_the_command_names_a_mistake_as_the_api_does(call, compared):
     assert "choose from " in done.stderr
     known = call("compare", "--url", compared[0].api, "--metric", "cites", "--service", "nobody")
     assert known.exit_code == 4, known.output
+
+
+@pytest.mark.parametrize(("verdict", "margin", "code"), [
+    ("no_difference_shown", None, 4), ("worse", None, 1), ("better", 0.1, 4), ("worse", 0.1, 1),
+])  # fmt: skip
+def test_a_gate_does_not_pass_on_what_needed_no_answer_alone(verdict, margin, code):
+    lower, upper = {"worse": (-0.3, -0.2), "better": (0.2, 0.3)}.get(verdict, (-0.05, 0.05))
+    known = {"verdict": verdict, "lower": lower, "upper": upper, "unavailable": None}
+    open_ = {"verdict": None, "lower": None, "upper": None, "unavailable": f"most of the side after: {UNANSWERED}"}
+    few = {**open_, "unavailable": "each side needs 5 verdicts"}
+    assert _exit_code({"comparisons": [known, open_], "higher_is_better": True}, margin) == code
+    assert _exit_code({"comparisons": [known, few], "higher_is_better": True}, margin) == code % 4
