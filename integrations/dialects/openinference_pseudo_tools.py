@@ -25,6 +25,8 @@ _TOOLS = "smolagents.tools_names"
 _ANSWERING_MODEL = re.compile(r", model='([^'\\]{1,100})', object='")
 _STREAMED_ANSWER = ")FinalAnswerStep(output="
 """A streaming agent's output is everything it yielded, printed one after the other; the answer is the last."""
+_MODEL_FAILED = "AgentGenerationError"
+"""The only error of a step that the agent raises too; the span of a run that raises is never ended."""
 _NAMES_ALONE = re.compile(r"\s*(?:\[\[ ## \w+ ## \]\]\s*)+")
 _OWN_FIELDS = frozenset({"trajectory", "reasoning"})
 _FINISH = "finish"
@@ -38,16 +40,10 @@ def smolagents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Span
     """All arguments of a call are its input in smolagents."""
     given = unwrap.entries(reading.attributes.get("input.value"))
     if kind is SpanKind.AGENT:
-        if "agent.name" not in reading.attributes:
-            fields["agent"] = reading.raw.name.removesuffix(".run")
-        if isinstance(task := given.get("task"), str):
-            fields["input"] = task
-        if (offered := _offered(reading.attributes.get(_TOOLS))) is not None:
-            fields["tool_definitions"] = offered
-            reading.note("tool_definitions", _TOOLS)
-        _, streamed, last = str(fields.get("output")).rpartition(_STREAMED_ANSWER)
-        if streamed:
-            fields["output"] = _final(last.removesuffix(")"))
+        _run(reading, given, fields)
+    if kind is SpanKind.CHAIN and "memory_step" in given:
+        fields["input"] = None  # a printed object around the task
+        fields["parent_raises"] = _MODEL_FAILED in (failure(reading.raw) or "")
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
         if tool.name in {_FINAL_ANSWER, "FinalAnswerTool"}:
@@ -61,6 +57,19 @@ def smolagents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Span
         fields["output"] = messages.last_text(fields["output_messages"], "assistant") or fields.get("output")
         _answering(reading, fields)
     return kind
+
+
+def _run(reading: SpanReading, given: dict[str, Json], fields: SpanFields) -> None:
+    if "agent.name" not in reading.attributes:
+        fields["agent"] = reading.raw.name.removesuffix(".run")
+    if isinstance(task := given.get("task"), str):
+        fields["input"] = task
+    if (offered := _offered(reading.attributes.get(_TOOLS))) is not None:
+        fields["tool_definitions"] = offered
+        reading.note("tool_definitions", _TOOLS)
+    _, streamed, last = str(fields.get("output")).rpartition(_STREAMED_ANSWER)
+    if streamed:
+        fields["output"] = _final(last.removesuffix(")"))
 
 
 def _offered(names: AttributeValue) -> tuple[str] | None:

@@ -1397,6 +1397,24 @@ def test_a_crew_that_failed_and_an_agent_without_a_task_have_their_questions(
     assert span.input == asked
 
 
+@pytest.mark.parametrize(("error", "completed"), [("AgentGenerationError", 0.0), ("AgentParsingError", "unavailable")])
+def test_a_run_of_smolagents_whose_model_failed_has_failed_though_its_span_never_comes(
+    error: str, completed: object
+) -> None:
+    spans = [normalise(raw) for raw in (
+        _raw("Step 1", SMOLAGENTS, number=2, parent=1, status_code=2, status_message=f"{error}: no", attributes={
+            "openinference.span.kind": "CHAIN", "input.value": '{"memory_step": "ActionStep(step_number=1)"}',
+        }),
+        _raw("Model.generate", SMOLAGENTS, number=3, parent=2, attributes={
+            "openinference.span.kind": "LLM", "llm.input_messages.0.message.role": "user",
+            "llm.input_messages.0.message.content": "Where?",
+        }),
+    )]  # fmt: skip
+    case = extract(Trace.of("1" * 32, spans, "batch"))
+    found = _health(case)["completed"]
+    assert (case.input, getattr(found, "value", found.status)) == ("Where?", completed)
+
+
 @pytest.mark.parametrize(
     ("names", "tried"), [(("web_search", "final_answer"), 0.0), (("final_answer",), None), ((), None)]
 )
