@@ -40,8 +40,9 @@ _ENDS_LINE: Final = re.compile(rb"[\r\n\0]").search
 
 
 _SENT_AGAIN: Final = (408, 429)
-_ELSEWHERE_FOR_NOW: Final = (302, 303, 307)
 """Statuses below 500 after which an exporter sends again."""
+_ELSEWHERE_FOR_NOW: Final = (302, 303, 307)
+_LEAST_PAGE: Final = len("<html></html>")
 REASONS: Final = ("connect", "timeout", "reset", "protocol", "busy")
 """Why no response came, or not all of it."""
 
@@ -81,9 +82,15 @@ class UpstreamResponse:
 
     @property
     def is_of_a_login(self) -> bool:
-        """Whether a login or a proxy answers in the place of upstream: a page with a success, a passing redirect."""
-        kind = next((value.lower() for name, value in self.headers if name.lower() == b"content-type"), b"")
-        return self.status in _ELSEWHERE_FOR_NOW or (self.status < 300 and b"html" in kind)
+        """Whether a login or a proxy answers in the place of upstream: a page with a success, a passing redirect.
+
+        Many frameworks name HTML where nothing, or a word, is answered: what took a request would get it for ever.
+        """
+        stated = {name.lower(): value for name, value in self.headers}
+        size = stated.get(b"content-length", b"")
+        shown = not size.isdigit() or int(size) >= _LEAST_PAGE
+        is_page = self.status < 300 and shown and b"html" in stated.get(b"content-type", b"").lower()
+        return is_page or self.status in _ELSEWHERE_FOR_NOW
 
     @property
     def retry_after_s(self) -> float | None:

@@ -27,8 +27,8 @@ def one(number: int, filler: str = "") -> bytes:
     return request([S(trace_id=trace(number, HIGH), span_id=span(1), attributes={"filler": filler})])
 
 
-def answered(status: str, *headers: str) -> bytes:
-    return "\r\n".join([f"HTTP/1.1 {status}", *headers, "content-length: 0", "", ""]).encode()
+def answered(status: str, *headers: str, body: str = "") -> bytes:
+    return "\r\n".join([f"HTTP/1.1 {status}", *headers, f"content-length: {len(body)}", "", body]).encode()
 
 
 @asynccontextmanager
@@ -125,8 +125,8 @@ async def test_a_refusal_that_may_pass_is_not_passed_on(gateway, status):
 
 @pytest.mark.parametrize("status", ["200 Sign in", "302 Login", "303 Login", "307 Login"])
 async def test_a_login_or_a_proxy_in_upstreams_place_is_no_acceptance(gateway, status):
-    more = ("content-type: text/html",) if status.startswith("2") else ("location: http://127.0.0.1:9/",)
-    async with upstream(answered(status, *more)) as up:
+    more = "content-type: text/html" if status.startswith("2") else "location: http://127.0.0.1:9/"
+    async with upstream(answered(status, more, body="<html>Sign in</html>")) as up:
         app = await gateway(up.url)
         answer = await post(app, one(1))
         assert (answer.status_code, answer.content) == (200, b"")
@@ -134,6 +134,17 @@ async def test_a_login_or_a_proxy_in_upstreams_place_is_no_acceptance(gateway, s
         up.answer = OK
         await until(lambda: held(app).waiting == 0)
         assert held(app).ended == {"sent": 1}
+
+
+@pytest.mark.parametrize("body", ["", "ok"])
+async def test_what_frameworks_call_html_without_a_page_is_an_acceptance(gateway, body):
+    async with upstream(answered("503 Busy")) as up:
+        app = await gateway(up.url)
+        await post(app, one(1))
+        up.answer = answered("200 OK", "content-type: text/html; charset=utf-8", body=body)
+        await until(lambda: held(app).waiting == 0)
+        assert (await post(app, one(2))).text == body
+        assert (held(app).ended, held(app).kept) == ({"sent": 1}, {"traces": 1})
 
 
 @pytest.mark.parametrize("status", ["400 Bad", "401 Who", "403 No", "404 Nowhere", "413 Large"])
@@ -174,7 +185,7 @@ async def test_what_was_answered_waits_while_something_else_answers_in_upstreams
     for n in (1, 2, 3):
         assert (await post(app, one(n))).status_code == 200
     async with at(port) as up:
-        up.answer = answered(status, *headers)
+        up.answer = answered(status, *headers, body="<html>Sign in</html>")
         await until(lambda: len(up.requested) >= 8)
         assert (held(app).waiting, held(app).ended) == (3, {})
         up.answer, before = OK, len(up.requested)
