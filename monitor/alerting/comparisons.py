@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 from sidejudge.integrations.store.bounded_read import ComparedFilter, ComparedVerdict, read_compared
 from sidejudge.scoring.lexical.shown_text import is_named
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.statistics.comparison import Compared, Difference, difference
+from sidejudge.scoring.statistics.comparison import LEAST, Compared, Difference, difference
 from sidejudge.scoring.statistics.design_effect import LARGEST
 from sidejudge.scoring.statistics.quantile import quantile_difference
 
@@ -75,13 +75,12 @@ def compare(verdicts: Iterable[ComparedVerdict], query: ComparisonQuery) -> list
     """One comparison for each service, environment and rubric, in alphabetical order, ``MOST`` at most."""
     by_key: dict[Key, list[ComparedVerdict]] = {}
     for verdict in verdicts:
-        if verdict.unanswered or _value(verdict, query) is not None:
+        if verdict.unanswered or verdict.passed is not None or _value(verdict, query) is not None:
             by_key.setdefault(Key(verdict.service, verdict.environment, verdict.rubric), []).append(verdict)
-    if query.metric is not None:
-        valued = {key for key, of in by_key.items() if any(_value(each, query) is not None for each in of)}
-        by_key = {key: by_key[key] for key in valued}
-    keys = sorted(by_key)[:MOST]
-    return [_compared(key, by_key[key], query, query.error / len(keys)) for key in keys]
+    valued = {key for key, of in by_key.items() if any(_value(each, query) is not None for each in of)}
+    keys = sorted(by_key if query.metric is None else valued)[:MOST]
+    error = query.error / max(1, len(valued.intersection(keys)))  # of what has no value nothing can be wrong
+    return [_compared(key, by_key[key], query, error) for key in keys]
 
 
 def difference_of(
@@ -92,12 +91,14 @@ def difference_of(
 
     A cluster counts as one draw, and only equal strata are compared. Those that got no answer because nobody could be
     asked are unlike the rest: pass rates are bounded by them both ways, and where most of a side got none there is no
-    difference.
+    difference. A decided verdict without the value got its answer.
     """
     known = [(verdict, side, held) for verdict, side in used if (held := value(verdict)) is not None]
     of_known, of_open = {False: 0.0, True: 0.0}, {False: 0.0, True: 0.0}
+    numbers = Counter[bool]()
     for verdict, side in used:
-        if value(verdict) is not None:
+        numbers[side] += verdict.unanswered or value(verdict) is not None
+        if verdict.passed is not None or value(verdict) is not None:
             of_known[side] += verdict.weight
         elif verdict.unanswered:
             of_open[side] += verdict.weight
@@ -109,8 +110,9 @@ def difference_of(
         )
         for verdict, side, held in known
     )  # fmt: skip
+    enough = min(numbers[False], numbers[True]) >= LEAST  # else there were too few with their answers too
     for side, where in ((False, "before"), (True, "after")):
-        if of_open[side] > of_known[side]:
+        if enough and of_open[side] > of_known[side]:
             return Unavailable(f"most of the side {where} got no answer: {UNANSWERED}")
     if query.quantile is not None:
         return quantile_difference(rows, query.quantile, error=error)
@@ -179,7 +181,8 @@ def version_named(name: str, known: Collection[str]) -> str:
 
 def _versions(verdicts: Sequence[ComparedVerdict], query: ComparisonQuery) -> tuple[str, str]:
     """The two requested versions; by default the last that began, and the one before it."""
-    order = list(versions_of(verdicts, query.by))
+    valued = (each for each in verdicts if each.unanswered or _value(each, query) is not None)
+    order = list(versions_of(valued, query.by))
     a, b = (each and version_named(each, order) for each in (query.a, query.b))
     after = b if b is not None else next((v for v in reversed(order) if v != a), a or "")
     earlier = [version for version in order if version != after]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sidejudge.integrations.store.bounded_read import ComparedVerdict
@@ -157,3 +159,29 @@ def test_a_metric_of_another_rubric_is_not_missed_where_nobody_was_asked():
     valued = [each._replace(metrics={"cites": (1.0, False)}) for each in verdicts(20)]
     found = compare([*valued, *out(20, rubric="other")], ComparisonQuery(split_ns=10, metric="cites"))
     assert [one.key.rubric for one in found] == ["qa"]
+
+
+def test_a_metric_that_few_traces_have_is_compared_beside_some_without_an_answer():
+    rows = [*verdicts(500), *verdicts(500, begin=1_000)]
+    rows = [each._replace(metrics={"cites": (i % 3 / 2, False)}) if i % 5 == 0 else each for i, each in enumerate(rows)]
+    query = ComparisonQuery(split_ns=1_000, metric="cites")
+    (one,) = compare([*rows, *out(110, begin=1_500)], query)
+    assert isinstance(one.found, Difference)
+    assert (one.found.after.n, one.unanswered) == (100, (0, 110))
+    (most,) = compare([*rows, *out(501, begin=1_500)], query)
+    assert most.found == Unavailable(f"most of the side after got no answer: {UNANSWERED}")
+    (latest,) = compare([*rows, *verdicts(9, begin=3_000, release="d")], replace(query, by="release", a=None))
+    assert latest.after != "d", "it has no such metric"
+
+
+@pytest.mark.parametrize("missing", [1, 4])
+def test_a_few_traces_of_another_place_without_an_answer_change_no_comparison(missing):
+    rows = [*verdicts(200), *verdicts(200, begin=1_000, fails=3)]
+    (alone,) = compare(rows, ComparisonQuery(split_ns=1_000))
+    one, other = compare([*rows, *out(missing, begin=1_500, service="z")], ComparisonQuery(split_ns=1_000))
+    assert one == alone, "neither is its interval wider"
+    assert isinstance(other.found, Unavailable)
+    assert UNANSWERED not in other.found.reason, "they were too few with their answers too: no gate stops for them"
+    gone = compare([*rows, *out(90, service="z")], ComparisonQuery(split_ns=1_000))[1]
+    assert isinstance(gone.found, Unavailable)
+    assert UNANSWERED not in gone.found.reason, "nothing runs there any more"
