@@ -113,7 +113,10 @@ def search(words: str, limit: int = 40) -> Sequence[FoundPage]:
     found = index.find(" AND ".join(terms), limit)
     if len(found) < _FEW:  # beside a name (`alerts.window`) other words may only say what is asked about it
         found += index.find(" OR ".join(terms), limit)
-    named = dict(index.defined.get(words.strip().casefold(), {}))
+    named: dict[str, str] = {}
+    keys = [each for each in typed if "." in each]  # an error message is about one
+    for name in (words.strip().casefold(), *keys):
+        named |= index.defined.get(name, {})
     runbook = runbook_of(words.strip().replace("_", "-")) if len(wanted) == 1 else None
     if runbook is not None:
         named[runbook] = ""

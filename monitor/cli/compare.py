@@ -62,8 +62,8 @@ def compare(url: str, form: str, margin: float | None, since: str | None, **want
     """Compare the verdicts of the running monitor at URL before and after a moment, or of two versions.
 
     The intervals hold at any look: the command may run after every deployment, or every minute. Exit code 0: nothing is
-    proven worse; 1: something is; 4: nothing can be compared, or most traces of a side got no
-    answer. With --margin, 1 also means: not proven yet.
+    proven worse; 1: something is; 4: nothing can be compared, or most traces of a side have no answer. With --margin, 1
+    also means: not proven yet.
     """
     query = {name: value for name, value in wanted.items() if value is not None}
     if since is not None:

@@ -28,6 +28,7 @@ def first(words, among=1):
         ("SidejudgePassRateCritical", "/help/dashboards/runbooks/pass-rate-critical"),
         ("pass_rate_critical", "/help/dashboards/runbooks/pass-rate-critical"),
         ("error: sampling.rate (e.yaml, line 1): must be a number, got '5%'", "/help/reference/configuration"),
+        ("error: sampling.rate (e.yaml, line 1): must be a number; exit code 2", "/help/reference/configuration"),
         ("PYTEST", "/help/how-to/pytest"),
         ("dataframes", "/help/how-to/score-dataframe"),
         ("jupyter", "/help/how-to/score-dataframe"),
