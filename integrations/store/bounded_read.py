@@ -45,10 +45,15 @@ def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int, rubric: 
         Stretch(number=number, sums=verdict_sums(row), versions=frozenset(versions.split(",") if versions else ()))
         for number, *row, versions in rows
     ]
-    if sum(each.sums.passed + each.sums.failed + each.sums.incomplete for each in found) < MOST:
-        return found
-    partial = min(each.number for each in found)
+    judged = [(each.number, each.sums.passed + each.sums.failed + each.sums.incomplete) for each in found]
+    unreached = [(each.number, each.sums.unreached) for each in found]
+    partial = max(_partial(judged), _partial(unreached))  # each is bounded on its own
     return [each for each in found if each.number > partial]
+
+
+def _partial(counted: Sequence[tuple[int, int]]) -> int:
+    """The stretch from which on all were read, itself not; -1 where all were."""
+    return -1 if sum(n for _, n in counted) < MOST else min(number for number, n in counted if n)
 
 
 _SUMS: Final = [field.name for field in fields(VerdictSums)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -75,6 +76,18 @@ async def test_of_too_many_verdicts_the_oldest_and_the_stretch_told_in_part_are_
         await store.finish(stated(number + 1, at_ns=6_000 + number * 100))
     found = read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=4)
     assert [(each.number, each.sums.passed) for each in found] == [(2, 10), (3, 10)]
+    for number, at_ns in enumerate([*range(6_000, 6_020), *range(7_900, 7_903), 9_000], 100):  # by a spent budget
+        drawn = {"sampling": {"probability": 1.0, "judged_share": 0.0, "over_budget": ["qa"]}}
+        await store.finish(replace(stated(number, at_ns=at_ns), verdicts=[], details=drawn))
+    found = read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=4)
+    assert [(each.number, each.sums.passed, each.sums.unreached) for each in found if each.sums.passed] == [
+        (2, 10, 0), (3, 10, 0)
+    ]  # fmt: skip
+    assert [each.number for each in found] == [2, 3, 3]
+    for number in range(200, 204):
+        await store.finish(replace(stated(number, at_ns=8_500), verdicts=[], details=drawn))
+    found = read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=4)
+    assert {each.number for each in found} == {2, 3}, "more of them than are read leave out no verdict that was"
 
 
 async def test_verdicts_of_before_these_columns_give_the_same_and_one_rubric_is_what_it_is_among_all(store):
