@@ -78,7 +78,8 @@ def compare(verdicts: Iterable[ComparedVerdict], query: ComparisonQuery) -> list
         if verdict.unanswered or verdict.passed is not None or _value(verdict, query) is not None:
             by_key.setdefault(Key(verdict.service, verdict.environment, verdict.rubric), []).append(verdict)
     valued = {key for key, of in by_key.items() if any(_value(each, query) is not None for each in of)}
-    keys = sorted(by_key if query.metric is None else valued)[:MOST]
+    missed = by_key.keys() - valued if query.metric is None else ()
+    keys = sorted([*sorted(valued), *sorted(missed)][:MOST])
     error = query.error / max(1, len(valued.intersection(keys)))  # of what has no value nothing can be wrong
     return [_compared(key, by_key[key], query, error) for key in keys]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sidejudge.integrations.store.bounded_read import ComparedVerdict
-from sidejudge.monitor.alerting.comparisons import UNANSWERED, ComparisonQuery, compare
+from sidejudge.monitor.alerting.comparisons import MOST, UNANSWERED, ComparisonQuery, compare
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Difference
 
@@ -185,3 +185,10 @@ def test_a_few_traces_of_another_place_without_an_answer_change_no_comparison(mi
     gone = compare([*rows, *out(90, service="z")], ComparisonQuery(split_ns=1_000))[1]
     assert isinstance(gone.found, Unavailable)
     assert UNANSWERED not in gone.found.reason, "nothing runs there any more"
+
+
+def test_places_without_any_answer_leave_out_none_that_has_them():
+    rows = [*verdicts(20, service="z"), *(row for n in range(MOST) for row in out(1, service=f"a{n}"))]
+    found = compare(rows, ComparisonQuery(split_ns=10))
+    assert (len(found), found[-1].key.service) == (MOST, "z")
+    assert isinstance(found[-1].found, Difference)
