@@ -16,7 +16,7 @@ from sidejudge.integrations.store.contents import JudgeCallDocument
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
-from .connection import add_names, queries
+from .connection import add_functions, queries
 from .contents import unpacked
 from .errors import StoreUnavailable, changed
 from .outbox import Dead, dead_rows, replay, unarrived_rows
@@ -159,7 +159,7 @@ def opened(path: Path, mode: str, timeout_s: float = 10.0) -> Iterator[sqlite3.C
         with closing(
             sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=timeout_s)
         ) as connection:
-            add_names(connection)
+            add_functions(connection)
             yield connection
     except ValueError as error:
         raise changed(path) from error

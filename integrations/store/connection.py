@@ -81,7 +81,7 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA journal_size_limit = 67108864")  # the log shrinks again after a burst
-        add_names(connection)
+        add_functions(connection)
     except sqlite3.Error as error:
         if connection is not None:
             connection.close()
@@ -89,7 +89,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def add_names(connection: sqlite3.Connection) -> None:
+def add_functions(connection: sqlite3.Connection) -> None:
     """Let statements ask whether a filter means a name, and whether an outage kept a verdict from being reached."""
     connection.create_function("is_named", 2, is_named, deterministic=True)
     connection.create_function("is_unanswered", 1, _is_unanswered, deterministic=True)
@@ -112,7 +112,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection of its own that only reads, all of one moment; nobody waits for it. Raises ``StoreError``."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
-            add_names(connection)
+            add_functions(connection)
             connection.execute("BEGIN")
             yield connection
     except ValueError as error:  # a text that is no JSON

@@ -14,7 +14,7 @@ import pytest
 from sidejudge.integrations.store import sqlite
 from sidejudge.integrations.store.archive import read_details
 from sidejudge.integrations.store.bounded_read import read_courses
-from sidejudge.integrations.store.connection import add_names, queries, schema, select
+from sidejudge.integrations.store.connection import add_functions, queries, schema, select
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreCorrupt, StoreError, StoreUnavailable
 from sidejudge.integrations.store.verdict_search import VerdictFilter, search_verdicts
 from sidejudge.scoring.lexical.shown_text import clean, label_of
@@ -465,7 +465,7 @@ def steps(store, name, **values) -> int:
 
     with closing(sqlite3.connect(store.path)) as connection:
         connection.create_function("folded", 1, str)
-        add_names(connection)
+        add_functions(connection)
         connection.set_progress_handler(step, 1)
         select(connection, name, values).fetchall()
     return count
