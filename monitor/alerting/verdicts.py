@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final, TypeVar
 
 from sidejudge.integrations.store.errors import StoreError
@@ -273,7 +274,7 @@ class Awaited:
 
     def __init__(self, out: Callable[[], bool], window_ns: int = HOUR_NS) -> None:
         self._out, self._out_ns, self._window_ns = out, -1, window_ns
-        self._undrawn: dict[Key, dict[int, float]] = {}  # by the minute
+        self._undrawn: dict[int, dict[Key, float]] = {}  # by the minute, so that a name that no longer comes goes
         self._since: dict[Key, dict[bytes, tuple[int, float]]] = {}
         self._keys: dict[bytes, tuple[Key, ...]] = {}
 
@@ -289,11 +290,12 @@ class Awaited:
         sampling = result.details.get("sampling", {})
         if sampling.get("judged_share") == 0 and (probability := sampling.get("probability")):
             environment, minute = result.details.get("environment"), result.ended_ns // MINUTE_NS
+            if minute not in self._undrawn:
+                kept = {at: of for at, of in self._undrawn.items() if self._counts(at, result.ended_ns)}
+                self._undrawn = {**kept, minute: {}}
             for rubric in sampling.get("over_budget", ()):
                 key = Key.of(result.service, environment, rubric)
-                minutes = self._undrawn.get(key, {})
-                self._undrawn[key] = {at: weight for at, weight in minutes.items() if self._counts(at, result.ended_ns)}
-                self._undrawn[key][minute] = minutes.get(minute, 0.0) + 1 / probability
+                self._undrawn[minute][key] = self._undrawn[minute].get(key, 0.0) + 1 / probability
         for key in self._keys.pop(result.trace_id, ()):
             del self._since[key][result.trace_id]
             if not self._since[key]:
@@ -304,7 +306,7 @@ class Awaited:
 
     def weights(self, now_ns: int) -> dict[Key, float]:
         """The weight of each key that has one."""
-        found = {key: self.weight(key, now_ns) for key in (*self._since, *self._undrawn)}
+        found = {key: self.weight(key, now_ns) for key in {*self._since, *chain.from_iterable(self._undrawn.values())}}
         return {key: weight for key, weight in found.items() if weight}
 
     def counts(self, now_ns: int) -> dict[Key, int]:
@@ -319,5 +321,4 @@ class Awaited:
     def weight(self, key: Key, now_ns: int) -> float:
         """How many traces stand for all that wait under a key, or that the budget did not reach for."""
         waiting = sum(self._waiting(key, now_ns))
-        undrawn = self._undrawn.get(key, {}).items()
-        return waiting + sum(weight for minute, weight in undrawn if self._counts(minute, now_ns))
+        return waiting + sum(of.get(key, 0.0) for minute, of in self._undrawn.items() if self._counts(minute, now_ns))

@@ -158,3 +158,13 @@ def test_what_a_spent_budget_did_not_reach_for_counts_for_a_window_and_what_was_
     over_budget(b"3", 0.0, 50 * MINUTE_NS)
     assert [found.weight(key, minute * MINUTE_NS) for minute in (0, 59, 60, 110)] == [20, 40, 20, 0]
     assert found.weights(60 * MINUTE_NS) == {key: 20}
+
+
+def test_names_that_a_spent_budget_did_not_reach_for_are_held_for_a_window_and_no_longer():
+    found = Awaited(lambda: False, HOUR_NS)
+    sampling = {"probability": 0.05, "judged_share": 0.0, "over_budget": ["qa"]}
+    for minute in range(300):
+        details = {"sampling": sampling, "environment": "prod"}
+        each = replace(ended(b"1"), service=f"s{minute}", ended_ns=minute * MINUTE_NS, details=details)
+        found.committed(each)
+    assert sum(map(len, found._undrawn.values())) == 60
