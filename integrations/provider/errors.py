@@ -28,7 +28,7 @@ _TOO_LONG: Final = (
 )  # fmt: skip
 """What providers and local servers write when a prompt does not fit; litellm knows only some of them."""
 _REFUSED: Final = ("content_policy_violation", "content_filter", "responsibleaipolicyviolation")
-_HTTP_CLIENTS: Final = ("httpx", "httpx2")
+HTTP_CLIENTS: Final = ("httpx", "httpx2")
 """Libraries whose exceptions hold the response that came over the wire; openai from 3 on has the second."""
 _DEEPEST: Final = 20
 _SHORTEST_SECRET: Final = 6
@@ -123,9 +123,11 @@ class ProviderError(SidejudgeError):
 def read_error(error: BaseException, *, secret: str | None, now: datetime | None = None) -> ProviderError:
     """The error that an exception of litellm means. ``secret`` (the key) is struck out of the message."""
     links = _chain(error)
+    if (ours := next((link for link in links if isinstance(link, ProviderError)), None)) is not None:
+        return ours
     # litellm makes up responses of its own; only that of the HTTP client came over a wire.
     response = next(
-        (link.response for link in links if isinstance(link, _Answered) and _library(link) in _HTTP_CLIENTS), None
+        (link.response for link in links if isinstance(link, _Answered) and _library(link) in HTTP_CLIENTS), None
     )
     status = response.status_code if response is not None else None
     kind = _kind({type(link).__name__ for link in links}, {_library(link) for link in links}, status, _messages(links))
@@ -175,7 +177,7 @@ def _kind(names: set[str], modules: set[str], status: int | None, text: str) -> 
         return ProviderErrorKind.OVERLOADED
     if any(word in text for word in _NO_KEY):
         return ProviderErrorKind.AUTHENTICATION_FAILED
-    if modules & {*_HTTP_CLIENTS, "aiohttp", "socket"} or names & {"ConnectionError", "ConnectionResetError"}:
+    if modules & {*HTTP_CLIENTS, "aiohttp", "socket"} or names & {"ConnectionError", "ConnectionResetError"}:
         return ProviderErrorKind.UNREACHABLE
     if names & {"BadRequestError", "UnsupportedParamsError", "UnprocessableEntityError"}:
         return ProviderErrorKind.BAD_REQUEST

@@ -14,15 +14,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+from urllib.request import getproxies_environment
 
-from .errors import ProviderError, ProviderErrorKind
+from sidejudge.scoring.lexical.shown_text import label
+
+from .errors import HTTP_CLIENTS, ProviderError, ProviderErrorKind
+
+if TYPE_CHECKING:
+    import httpx
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -67,6 +74,9 @@ _ENVIRONMENT: Final = {
 }
 _NOTHING: Final = [{"role": "user", "content": "nothing"}]
 _LOGGERS: Final = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_THREADS: Final = "sidejudge-provider"
+_MOST_REDIRECTS: Final = 5
+_THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class LiteLLM:
@@ -116,6 +126,7 @@ class LiteLLM:
     def _load(self) -> None:
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
+        _pass_proxies_by()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about its own code, which only its authors can mend
             try:
@@ -131,11 +142,75 @@ class LiteLLM:
         warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
         for name in _LOGGERS:  # they would log requests, which hold contents of traces
             logging.getLogger(name).setLevel(logging.CRITICAL)
+        for name in HTTP_CLIENTS:
+            if name in sys.modules:
+                _keep_to_host(sys.modules[name])
         self._module = module
         self._loop = asyncio.new_event_loop()
-        self._loop.set_default_executor(Executor(thread_name_prefix="sidejudge-provider"))
-        self._thread = threading.Thread(target=_serve, args=(self._loop,), name="sidejudge-provider", daemon=True)
+        self._loop.set_default_executor(Executor(thread_name_prefix=_THREADS))
+        self._thread = threading.Thread(target=_serve, args=(self._loop,), name=_THREADS, daemon=True)
         self._thread.start()
+
+
+def _pass_proxies_by() -> None:
+    """Requests to this machine take no proxy of the environment, as those of our own clients."""
+    known = getproxies_environment()
+    if not known or (without := known.get("no", "")) == "*":
+        return
+    name = "no_proxy" if "no_proxy" in os.environ else "NO_PROXY"
+    os.environ[name] = ",".join(filter(None, dict.fromkeys([*without.replace(" ", "").split(","), *_THIS_MACHINE])))
+
+
+def _keep_to_host(library: ModuleType) -> None:
+    """Follow redirects of litellm's requests on the host that was asked alone, with each of its clients.
+
+    They would take contents to any host, and keys that have a header of their own (Anthropic, Azure, Gemini).
+    Requests of other threads stay as they are.
+    """
+    at_once, waiting = library.Client.send, library.AsyncClient.send
+    if getattr(at_once, "keeps_to_host", False):
+        return
+
+    def send(client: httpx.Client, request: httpx.Request, **options: object) -> httpx.Response:
+        if not threading.current_thread().name.startswith(_THREADS):
+            plain: httpx.Response = at_once(client, request, **options)
+            return plain
+        for _ in range(_MOST_REDIRECTS):
+            response: httpx.Response = at_once(client, request, **{**options, "follow_redirects": False})
+            if response.next_request is None:
+                return response
+            response.close()
+            request = _on_the_same_host(request, response.next_request)
+        raise _redirected("over and over again")
+
+    async def send_async(client: httpx.AsyncClient, request: httpx.Request, **options: object) -> httpx.Response:
+        if not threading.current_thread().name.startswith(_THREADS):
+            plain: httpx.Response = await waiting(client, request, **options)
+            return plain
+        for _ in range(_MOST_REDIRECTS):
+            response: httpx.Response = await waiting(client, request, **{**options, "follow_redirects": False})
+            if response.next_request is None:
+                return response
+            await response.aclose()
+            request = _on_the_same_host(request, response.next_request)
+        raise _redirected("over and over again")
+
+    send.keeps_to_host = True  # type: ignore[attr-defined]  # a mark on a function
+    library.Client.send, library.AsyncClient.send = send, send_async
+
+
+def _on_the_same_host(request: httpx.Request, following: httpx.Request) -> httpx.Request:
+    """The request that follows. Raises ``ProviderError`` where it leads to another host or port, or away from TLS."""
+    old, new = request.url, following.url
+    same = (old.scheme, old.port) == (new.scheme, new.port) or (old.scheme, new.scheme) == ("http", "https")
+    if old.host != new.host or not same:
+        raise _redirected(f"to {label(f'{new.scheme}://{new.netloc.decode()}', 100)}, to which nothing is sent")
+    return following
+
+
+def _redirected(where: str) -> ProviderError:
+    why = f"it redirects {where}; set api_base to the final address"
+    return ProviderError(ProviderErrorKind.UNREACHABLE, connection=why)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

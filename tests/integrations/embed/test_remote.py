@@ -67,6 +67,14 @@ async def test_a_text_without_a_vector_or_with_a_longer_one_costs_no_other_its_o
     assert [list(vector) for vector in await model.embed(["a", "b"])] == [[1.0, 0.0], read]
 
 
+async def test_texts_follow_no_redirect_to_another_host(model, provider):
+    with openai.Provider() as another:
+        provider.will(lambda _: openai.Act(307, headers={"location": f"{another.url}/embeddings"}))
+        with pytest.raises(ProviderError, match="to which nothing is sent"):
+            await model.embed(["a"])
+        assert not another.seen
+
+
 BAD = [
     states(item([1.0], 0)),
     states(item([1.0], 0), item([1.0], 0)),

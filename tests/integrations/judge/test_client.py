@@ -130,6 +130,48 @@ async def test_another_providers_protocol_fails_by_the_same_names(client, provid
         assert "very-secret" not in str(raised.value)
 
 
+def redirects(to, status=307):
+    return lambda seen: fake.Act(status, headers={"location": to + seen.path})
+
+
+@pytest.mark.parametrize("status", [302, 307, 308])
+@pytest.mark.parametrize("name", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5", "azure/gpt-4o", "gemini/g", "raw"])
+async def test_neither_contents_nor_a_key_follow_a_redirect_to_another_host(client, provider, name, status):
+    asked = model(provider, **({} if name == "raw" else {"name": name, "api_base": provider.url}))
+    if name == "raw":
+        provider.will(fake.raw(b"[]"))
+        with pytest.raises(ProviderError):
+            await client.complete(Request(), asked)
+    with fake.Provider(fake.states("{}")) as another:
+        provider.standing = redirects(another.url.removesuffix("/v1"), status)
+        with pytest.raises(ProviderError, match="to which nothing is sent; set api_base to the final") as raised:
+            await client.complete(Request(), asked)
+        assert raised.value.kind is ProviderErrorKind.UNREACHABLE
+        assert not another.seen
+
+
+async def test_a_redirect_on_the_same_host_is_followed_a_few_times(client, provider):
+    provider.will(redirects(""), redirects(""))
+    assert (await client.complete(Request(), model(provider))).text == '{"yes": true}'
+    assert len(provider.seen) == 3
+    provider.standing = redirects("")
+    with pytest.raises(ProviderError, match="over and over again"):
+        await client.complete(Request(), model(provider))
+
+
+async def test_a_judge_on_this_machine_is_asked_without_a_proxy(provider, monkeypatch):
+    library = LiteLLM()
+    with fake.Provider() as proxy:
+        monkeypatch.setenv("NO_PROXY", "corp")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        local = model(provider, api_base=provider.url.replace("127.0.0.1", "localhost"))
+        for asked in (model(provider), local):
+            assert (await JudgeClient(library).complete(Request(), asked)).text == '{"yes": true}'
+        assert not proxy.seen
+    await library.close()
+
+
 def test_a_key_is_not_shown_by_accident(provider):
     assert "secret" not in repr(model(provider))
 
