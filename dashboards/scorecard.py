@@ -30,7 +30,7 @@ _FEWEST, _MOST = 3, 9
 
 
 def value_text(row: ScorecardRow, cell: Cell) -> str:
-    """The value for people; an em dash for what is unknown."""
+    """The value for people; an em dash if it is unknown."""
     value = cell.value
     if value is None:
         return UNKNOWN
@@ -76,7 +76,7 @@ def _plain(number: str) -> str:
 
 
 class Footnotes:
-    """The notes of all cells, numbered from 1 in the order in which they are first met, each once."""
+    """The notes of all cells, each once, numbered from 1 in order of first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Writes YAML for generated files, and of what traces hold for people to copy."""
+"""Writes YAML: generated files, and values from traces that people copy into their configuration."""
 
 from __future__ import annotations
 

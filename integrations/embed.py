@@ -56,7 +56,7 @@ class Matrix(Protocol):
 
 
 class Encoder(Protocol):
-    """A model of sentence-transformers, or one that is called as they are."""
+    """A sentence-transformers model, or another with the same call."""
 
     def encode(self, texts: list[str], /, **options: object) -> Matrix: ...
 
@@ -230,7 +230,7 @@ class _Response(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """A model at an endpoint; ``name`` is ``provider/model`` as litellm writes it. ``timeout_s`` is that of a batch."""
+    """A model at an endpoint; ``name`` is ``provider/model`` as litellm writes it. ``timeout_s`` limits one batch."""
 
     name: str
     library: LiteLLM

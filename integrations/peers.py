@@ -80,7 +80,7 @@ class PeerClient:
 
 
 def parsed(body: bytes) -> Message | None:
-    """A message from its bytes; None for what is none."""
+    """A message from its bytes; None if they are not one."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):  # the latter for what is nested too deeply

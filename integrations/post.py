@@ -37,7 +37,7 @@ _LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTT
 
 
 class Poster:
-    """Posts to one address, which is never shown: addresses of receivers hold secrets.
+    """Posts to one address. It is never shown, because receivers' addresses hold secrets.
 
     ``pages``: the receiver may answer with a page of HTML. Without it, something in between has answered.
     """

@@ -128,14 +128,14 @@ def _stacked(title: str, description: str, family: f.Family, *by: str) -> Panel:
 
 
 def _each(title: str, family: f.Family, *by: str) -> Panel:
-    """A panel of the mean over all traces, also those that report nothing."""
+    """A panel of the mean over all traces, including traces that report nothing."""
     unit, empty = _SHOWN[family]
     description = "On average over all traces, also those that report nothing of it."
     return series(title, description, unit, Query(expr=_of_traces(family, *by), legend=_legend(*by)), empty=empty)
 
 
 def _of_traces(family: f.Family, *by: str) -> str:
-    """The rate of a family, divided by that of its service's traces."""
+    """The rate of a family, divided by the rate of its service's traces."""
     traces = per_second(f.APPLICATION_TRACES, WHERE, *_PLACE)
     return f"{per_second(family, WHERE, *_PLACE, *by)} / on ({', '.join(_PLACE)}) group_left () ({traces} > 0)"
 

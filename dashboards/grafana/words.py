@@ -69,7 +69,7 @@ def per_minute(family: Family, where: str, *by: str) -> str:
 
 
 def site_variables() -> tuple[DashboardVariable, ...]:
-    """Where monitors run, service, environment, and where Langfuse is."""
+    """The site's variables: where monitors run, service, environment, and Langfuse's address."""
     known = f.VERDICTS.name
     return (
         *targets(),

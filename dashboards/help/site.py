@@ -71,7 +71,7 @@ def address(path: str) -> str:
 
 
 def runbook_of(name: str) -> str | None:
-    """The path of a runbook by its name, or by that of its alert among Prometheus' alerts; None where there is none.
+    """The path of a runbook, found by its own name or by the name of its Prometheus alert; None where neither is known.
 
     An empty name is the list of runbooks. An ending ``.md`` is accepted, because links to copied files have it.
 

@@ -57,7 +57,7 @@ _MISSING = {"unavailable": "not available", "error": "failed"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingMetrics:
-    """The scores that fail, block or have no value; ``listed`` are those that ``differences`` do not show."""
+    """The scores that fail, block or have no value; ``listed`` leaves out the scores that ``differences`` shows."""
 
     failing: Sequence[Mapping[str, object]]
     listed: Sequence[Mapping[str, object]]

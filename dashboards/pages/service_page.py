@@ -112,7 +112,7 @@ def value_in(verdict: Mapping[str, object], metric: str) -> float | None:
 
 
 def metric_rows(verdicts: Sequence[Mapping[str, object]]) -> list[MetricRow]:
-    """Each metric of the verdicts, those that fail most first."""
+    """Each metric of the verdicts, the most frequent failures first."""
     values: dict[str, list[float]] = {}
     failing, missing = Counter[str](), Counter[str]()
     for verdict in verdicts:

@@ -242,7 +242,7 @@ def status_page(page: StatusPage) -> str:
 
 
 def in_order(services: Sequence[ServiceStatus], choice: StatusChoice) -> list[ServiceStatus]:
-    """The services that are searched for, in their order; of equal ones the worst first."""
+    """The services that match the search, in the chosen order; ties go to the worst first."""
     wanted = choice.find.casefold().split()
     found = [
         each for each in services
@@ -254,7 +254,7 @@ def in_order(services: Sequence[ServiceStatus], choice: StatusChoice) -> list[Se
 
 
 def _worst_first(status: ServiceStatus) -> tuple[float | str, ...]:
-    """By status; of equal ones the lowest pass ratio first, then the one that more verdicts are known of."""
+    """By status; ties go to the lowest pass ratio, then to the service with more verdicts."""
     found = status.estimate
     level = WORST_FIRST.index(status.appraisal.status)
     return (level, found.pass_ratio, -found.n) if found is not None else (level, 1.0, 0)

@@ -22,7 +22,7 @@ _INCIDENT = [*SITE, "service", "environment"]
 
 
 def inhibit_rules(declared: Declaration) -> str:
-    """The ``inhibit_rules`` of Alertmanager: the process's muting, also for alerts that only Prometheus has."""
+    """Alertmanager's ``inhibit_rules``: they mute as the process does, and also alerts that only Prometheus raises."""
     return written({"inhibit_rules": list(_inhibitions(declared))})
 
 

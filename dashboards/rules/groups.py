@@ -32,7 +32,7 @@ LONG_NS = 2 * MINUTE_NS
 
 
 def groups(declared: Declaration) -> tuple[Group, ...]:
-    """The groups, in an order in which none reads a later one's records."""
+    """The groups in order of evaluation: no group reads what a later one records."""
     window = window_of(declared)
     long = [record for other in BURN_WINDOWS if other != window for record in sums(other)]
     return (
@@ -54,13 +54,13 @@ def groups(declared: Declaration) -> tuple[Group, ...]:
 
 
 def _day(window: str) -> list[RecordingRule]:
-    """The day's estimates, without those that the status window has recorded already."""
+    """The day's estimates, except the ones that the status window records already."""
     known = {record.record for record in estimates(window)}
     return [record for record in day() if record.record not in known]
 
 
 def alerts(declared: Declaration) -> list[AlertingRule]:
-    """All alerts, those of the declaration first."""
+    """All alerts; the declaration's own come first."""
     return [rule for group in groups(declared) for rule in group.rules if isinstance(rule, AlertingRule)]
 
 

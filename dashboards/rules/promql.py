@@ -1,4 +1,4 @@
-"""PromQL: the few forms that all rules are made of.
+"""PromQL: the few expressions from which all rules are built.
 
 Counters are summed over processes first and divided afterwards; a ratio of one process is never averaged. Labels of
 single processes are removed (``without``) rather than the others listed (``by``), so that ``cluster``, ``namespace``,
@@ -49,7 +49,7 @@ def configured(family: Family, *labels: str, where: str = "") -> str:
 
 
 def sent(alert: str) -> str:
-    """1 if a process has sent this alert, which is not over; 0 if all that have it hold it back; else absent."""
+    """1 if a process has sent this alert and it goes on; 0 if every process with it holds it back; else absent."""
     return fleet(f.ALERT_REPORTED, "alert", where=f'alert="{alert}"', operation="max")
 
 

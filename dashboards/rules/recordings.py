@@ -128,7 +128,7 @@ def sums(window: str) -> list[RecordingRule]:
 
 
 def unanswered(window: str) -> str:
-    """How many traces stand for those of the window without an answer; absent where there were none."""
+    """The weighted number of the window's traces that have no answer; absent where there were none."""
     return f"{PLACE}:sidejudge_unanswered_traces:sum{window}"
 
 

@@ -1,4 +1,4 @@
-"""Rule: recording and alerting rules as values, and the groups in which Prometheus evaluates them in order."""
+"""Rule: recording and alerting rules as values, in groups that Prometheus evaluates in order."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentReply:
-    """The agent's reply, not yet parsed. ``latency_ms`` is that of the successful attempt."""
+    """The agent's reply, not yet parsed. ``latency_ms`` is the duration of the successful attempt."""
 
     stated: object
     latency_ms: float

@@ -361,7 +361,7 @@ _SCHEMAS: Mapping[_Read, dict[str, object]] = {
 
 
 def case_schema() -> dict[str, object]:
-    """JSON Schema (draft 2020-12) of one line of a file of cases, under our names and those of other tools."""
+    """JSON Schema (draft 2020-12) of one line of a file of cases, under our field names and other tools' names."""
     properties: dict[str, object] = {}
     for name, read in _READERS.items():
         schema = _SCHEMAS[read]

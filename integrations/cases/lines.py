@@ -85,7 +85,7 @@ def repeated_key(line: bytes, read: Json) -> str | None:
 
 
 def _proves_unique(line: bytes | str, canonical: bytes | None) -> bool:
-    r"""Whether no key stands twice in one object: what was read of the line has as many colons as the line itself.
+    r"""Whether no object repeats a key: then the line has as many colons as the value that was read from it.
 
     A key that was dropped took the colon after it along. Where a backslash may hide a colon (``\u003a``) nothing is
     proven. Without a second reader, and with the form for its digest, a short case is read in 23 µs instead of 32.

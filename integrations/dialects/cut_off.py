@@ -34,7 +34,7 @@ _HEAD: Final = 1_000
 
 
 def without_cut(span: Span, client: str) -> Span:
-    """The span of a client without an input and an output of which a limit left a part of an envelope."""
+    """The span without an input or output that a client's limit cut inside its envelope."""
     cut = {field: value for field in _FIELDS if is_cut(value := getattr(span, field), span.kind)}
     if not cut:
         return span

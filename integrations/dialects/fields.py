@@ -64,7 +64,7 @@ def tokens(prompt: Keys, completion: Keys, cached: Keys, reasoning: Keys) -> Sou
 
 
 class Fields:
-    """Fields, in the order in which they are read and noted, and the attributes that hold each."""
+    """Fields in reading order, each with the attributes that may hold it."""
 
     __slots__ = ("_fields", "_nothing", "_there")
 
@@ -91,7 +91,7 @@ class Fields:
 
 
 def tree(reading: SpanReading, prefix: str) -> dict[str, Json]:
-    """The keys under a prefix, which is one of a few, as nested maps, numbers still as keys."""
+    """The keys under one of the few known prefixes, as nested maps; list indices remain keys."""
     tree: dict[str, Json] = {}
     for key in _under(prefix)(reading.names):
         path = key[len(prefix) :]

@@ -262,7 +262,7 @@ def complete_tool(reading: SpanReading, fields: SpanFields, given: str, returned
 
 
 def with_cached(reading: SpanReading, used: Usage) -> Usage:
-    """Usage of which the input leaves out what was read from a cache and written to it, as Anthropic counts."""
+    """Usage whose input tokens exclude cache reads and writes, as Anthropic counts them."""
     if used.input is None:
         return used
     written = reading.whole("usage.cache_creation", "gen_ai.usage.cache_creation.input_tokens") or 0
@@ -366,7 +366,7 @@ def _details(reading: SpanReading, field: str, value: AttributeValue) -> tuple[M
 
 
 def _event_message(attributes: Mapping[str, AttributeValue], role: str) -> Json:
-    """An event's attributes are the message, except the role, which is in the event's name."""
+    """The message is the event's attributes; its role is in the event's name."""
     content = messages.content(attributes.get("content", attributes.get("text")))
     if role == "tool" and isinstance(returned := unwrap.decoded(attributes.get("tool_call_outputs")), list):
         held = [each for each in returned if isinstance(each, dict)]

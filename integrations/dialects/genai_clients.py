@@ -108,7 +108,7 @@ _OBJECT: Final = re.compile(r"Response\w+\(|\{'id': '")
 
 
 def _openai_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """Every span names an agent; only that of an agent is true. The trace's own names none, and never fails.
+    """Only an agent's own span names the right agent; others name one too. The trace's span never fails.
 
     What a model returned and is no text stands printed in the place of one: calls, empty messages, whole streams.
     """
@@ -179,7 +179,7 @@ _WEAVE_STEPS: Final = {
 
 
 def _weave_agents(raw: RawSpan) -> Span:
-    """Where a run is of no group, its own id stands for that of a session."""
+    """A run without a group sends its own id as the session's."""
     span = genai.normalise(raw, name=_WEAVE, adapt=_adapt_weave)
     if span.session_id is not None and span.session_id == raw.attributes.get(f"{_OF_WEAVE}trace_id"):
         provenance = {field: source for field, source in span.provenance.items() if field != "session_id"}
@@ -400,7 +400,7 @@ def _interaction(reading: SpanReading, fields: SpanFields) -> None:
 
 
 def _given(event: RawEvent) -> ToolCall | None:
-    """The call that a record of a tool's run is of; None for another event, and without what the tool was given."""
+    """The call whose run this event records; None for another event, and where the arguments are missing."""
     held = event.attributes
     called, given = as_text(held.get("tool_use_id")), held.get("tool_input")
     if event.name != _RAN or called is None or given is None:
@@ -484,7 +484,7 @@ _PENDING: Final = ("agentscope.agent.hitl_pending_tools", "agentscope.agent.exte
 
 
 def _agentscope(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """An agent that waits for a person, or for what carries out its calls, answers with a text that says so."""
+    """An agent that waits for a person, or for a program that carries out its calls, answers with a text about it."""
     if kind is SpanKind.AGENT and any(key in reading.attributes for key in _PENDING):
         fields |= {"output": "", "output_messages": ()}
     return kind

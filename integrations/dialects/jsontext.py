@@ -1,4 +1,4 @@
-"""Text from untrusted clients read as JSON, or as what Python prints; bounded, so that it can be written again."""
+"""Reads untrusted text as JSON or as Python's printed values, with bounds on depth, so that it can be written again."""
 
 from __future__ import annotations
 

@@ -335,12 +335,12 @@ def _states_one(field: str, value: str) -> bool:
 
 
 def is_no_id(value: str) -> bool:
-    """Whether this names no session or user: taken as one, it would join those that have nothing in common."""
+    """Whether this is a placeholder, not a session or user: as an id it would join unrelated traces."""
     return unwrap.removed(value) or value.strip('" \t\r\n').casefold() in _NO_IDS
 
 
 def tags_of(value: unwrap.Content) -> tuple[str, ...]:
-    """Tags from an array, from JSON text, or from text with commas; those that LangGraph adds are left out."""
+    """Tags from an array, from JSON text, or from text with commas, without the tags that LangGraph adds."""
     if value is None:
         return ()
     found = unwrap.decoded(value)

@@ -53,7 +53,7 @@ def normalise(raw: RawSpan) -> Span:
 
 @by_names
 def _provider(keys: tuple[str, ...]) -> str:
-    """Whose raw request the keys are of; empty where they are of none."""
+    """The provider whose raw request these keys belong to; empty for none."""
     return next((found[1] for key in keys if (found := _RAW.fullmatch(key))), "")
 
 

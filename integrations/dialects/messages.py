@@ -175,7 +175,7 @@ def last_content(value: Json, role: str) -> Json:
 
 
 def _structured(text: str) -> str:
-    """The answer in JSON that LangChain JS has a message of its own state once more; any other text as it is."""
+    """The JSON answer that LangChain.js repeats in a message of its own; any other text unchanged."""
     held = text.removeprefix(_STRUCTURED)
     return held if held is not text and held[:1] in {"{", "["} else text
 
@@ -203,7 +203,7 @@ The agent is named in its argument ``subagent_type``, and its steps stand below 
 
 
 def delegated(tool: ToolCall) -> tuple[ToolCall, str | None]:
-    """A call of that tool as the hand-off that it is, with the agent's name; another call as it is."""
+    """A hand-off, and the agent's name, if the call is one of a hand-off tool; another call unchanged."""
     if tool.name not in CLAUDE_DELEGATES:
         return tool, None
     named = tool.arguments.get("subagent_type") if isinstance(tool.arguments, dict) else None
@@ -289,7 +289,7 @@ def _of_a_tool(item: dict[str, Json], found: Sequence[Message]) -> dict[str, Jso
 
 
 def _plain(item: dict[str, Json]) -> dict[str, Json]:
-    """A message that a framework has serialised, as the map that it was."""
+    """The map behind a message that a framework has serialised."""
     if item.get("lc") and isinstance(kwargs := item.get("kwargs"), dict):
         path = item.get("id")
         name = path[-1] if isinstance(path, list) and path else ""
@@ -408,7 +408,7 @@ def _answered(item: dict[str, Json]) -> str | None:
 
 
 def _calls_of(item: dict[str, Json]) -> list[Json]:
-    """A message's list of calls, with those that LangChain sorts out because of their arguments.
+    """A message's list of calls, including the ones that LangChain lists apart for invalid arguments.
 
     Before there was a list, the one call that it made.
     """
@@ -567,7 +567,7 @@ def _is_call(part: dict[str, Json], function: Json) -> bool:
 
 
 def joined(value: Json) -> str:
-    """A tool's answer as text: the texts of its parts, or the JSON of what has none."""
+    """A tool's answer as text: the texts of its parts, or JSON where there are none."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and value and all(isinstance(part, dict) and "text" in part for part in value):

@@ -90,7 +90,7 @@ def normalise(raw: RawSpan) -> Span:
 
 
 def _own_name(reading: SpanReading, field: str) -> str | None:
-    """The object's own name; without one that of the span, and None where it is known to have none."""
+    """The object's own name, else the span's; None where the object is known to have none."""
     own = reading.value(field, _NAME)
     return reading.span_name(field) if own is None else as_text(unwrap.from_json(own))
 
@@ -128,7 +128,7 @@ def _returned(reading: SpanReading) -> Json:
 
 
 def _of_langchain(raw: RawSpan) -> str | None:
-    """The agent that a step of LangChain's belongs to, by the step's metadata."""
+    """The agent of a LangChain step, from the step's metadata."""
     held = raw.attributes.get("metadata")
     return as_text(unwrap.entries(held).get("lc_agent_name")) if held and "lc_agent_name" in str(held) else None
 

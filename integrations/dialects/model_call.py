@@ -129,7 +129,7 @@ def read(raw: RawSpan, names: tuple[str, ...], found: SpanFields, provenance: di
 def _first_of(
     attributes: Mapping[str, AttributeValue], keys: tuple[str, ...], read_one: Callable[[AttributeValue], str | None]
 ) -> tuple[str, str] | None:
-    """What the first of the attributes holds in which something is found, and its key."""
+    """The first value that can be read from these attributes, and its key."""
     found = ((value, key) for key in keys if (value := read_one(attributes[key])) is not None)
     return next(found, None)
 

@@ -326,7 +326,7 @@ def _agent_text(message: Json) -> str | None:
 
 
 def _mastra(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """A part of a model's answer is called a model call, of which the step around it is the one."""
+    """Each part of an answer comes as a model call; the step around the parts is the real one."""
     if reading.attributes.get("mastra.span.type") != "model_chunk":
         return kind
     for field in CONTENTS:

@@ -105,7 +105,7 @@ def _google(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKin
 
 
 def _bedrock(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """What Amazon's own models stream is sent as its text alone, which is null where the last piece is of a call."""
+    """Streams of Amazon's own models send only their text, which is null if the last piece belongs to a tool call."""
     match unwrap.decoded(reading.attributes.get("gen_ai.output.messages")):
         case [{"parts": [{"type": "text", "content": None}]}]:
             fields |= {"output": None, "output_messages": (Message(role="assistant", withheld=True),)}

@@ -115,7 +115,7 @@ def _by_logfire(raw: RawSpan) -> bool:
 
 
 def _normalise(raw: RawSpan) -> Span:
-    """A Logfire span in normal form; of a pending one, which is sent again when it has ended, nothing is read."""
+    """A Logfire span in normal form. A pending span is sent again when it has ended, so nothing is read from it."""
     if raw.attributes.get("logfire.span_type") == "pending_span":
         return SpanReading(raw).bare(_LOGFIRE)
     scrubbed = "logfire.scrubbed" in raw.attributes

@@ -93,7 +93,7 @@ def removed(text: str) -> bool:
 
 
 def without_texts(value: Content) -> bool:
-    """Whether a text is JSON of a request or a response from which LiteLLM removed the texts: it removes all."""
+    """Whether a text is a request or response as JSON from which LiteLLM removed the texts: it removes all or none."""
     return isinstance(value, str) and value[:1] in ("{", "[") and f'"{_BY_LITELLM}"' in value
 
 
@@ -240,7 +240,7 @@ def _peel(value: Content, keys: frozenset[str]) -> Json:
 
 
 def _of_text(found: Mapping[str, Json]) -> Json:
-    """The AI SDK's answer: the object that was asked for or the text, beside files and calls, of which may be none."""
+    """The AI SDK's answer: the requested object or the text, beside files and calls, if any."""
     others = {key: held for key, held in found.items() if key != "text" and held not in (None, "", [], {})}
     if not others or (others.keys() == {"toolCalls"} and _are_calls(others["toolCalls"])):
         return found["text"]
@@ -325,7 +325,7 @@ def _lone_text(result: Json) -> Json:
 
 
 def _part_text(result: Json) -> str | None:
-    """The text of ``[{"type": "text", "text": …}]``, which is how MCP and others after it return one; else None."""
+    """The text of ``[{"type": "text", "text": …}]``, the form in which MCP and its followers return one; else None."""
     match result[0] if isinstance(result, list) and len(result) == 1 else result:
         case {"text": str(text), **others} if _is_text_part(others, listed=isinstance(result, list)):
             return text
@@ -339,7 +339,7 @@ def _is_text_part(others: Mapping[object, object], *, listed: bool) -> bool:
 
 
 def _of_mcp(result: Mapping[str, Json]) -> tuple[Json, bool] | None:
-    """The parts of what a server of MCP or AgentScope returns, or AutoGen's text, and whether it failed.
+    """The parts that an MCP or AgentScope server returns, or AutoGen's text, and whether the call failed.
 
     None for another map.
     """

@@ -129,7 +129,7 @@ class History:
             yield record
 
     def _without_left_over(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """The files without those that a merge before a kill has replaced; these are deleted."""
+        """The files that are still valid. Files that a merge replaced before a kill are deleted."""
         replaced: set[str] = set()
         for name in sizes:
             if "/merged-" in name:
@@ -180,7 +180,7 @@ class History:
 
 
 def _each_once(kind: Kind, rows: pa.Table) -> pa.Table:
-    """The rows without those that were delivered twice, the last of each kept, in order."""
+    """The rows in order, without duplicates from repeated deliveries; the last of each is kept."""
     keys = [str(key) for key in zip(*(rows[column].to_pylist() for column in KEYS[kind]), strict=True)]
     last = {key: at for at, key in enumerate(keys)}
     return rows if len(last) == rows.num_rows else rows.take(sorted(last.values()))

@@ -40,7 +40,7 @@ def rows_in_force(
     until_ns: int,
     clock_s: Callable[[], float] = time.monotonic,
 ) -> Iterator[tuple[str, pa.Table | None]]:
-    """Each day's folder (``day=2026-11-22``) with its rows, from the day of ``until_ns`` back to that of ``since_ns``.
+    """Each day's folder (``day=2026-11-22``) with its rows, from the day of ``until_ns`` back to ``since_ns``'s.
 
     Later days are read for what they replace and withdraw. Beyond ``MOST_ROWS`` rows or ``MOST_S`` seconds the next
     folder comes with None, and none follows. A file that is no part of a history is left out. Raises ``OSError`` where
@@ -78,7 +78,7 @@ def rows_in_force(
 
 
 def parts_of(place: Place, names: Iterable[str], kind: Kind, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The columns of each file, without those that are no part of a history. A row may stand in two of them."""
+    """The history's columns of each file. A row may stand in two files."""
 
     def read(name: str) -> pa.Table | None:
         try:
@@ -110,7 +110,7 @@ def _note(outcomes: pa.Table, withdrawn: dict[tuple[str, str], int]) -> None:
 
 
 def _note_ends(outcomes: pa.Table, ended: dict[str, tuple[int, int]]) -> None:
-    """Note the last revision of each result that was revised, and the time that it is of, in µs since the epoch."""
+    """Note each revised result's last revision and its time, in µs since the epoch."""
     some = outcomes.filter(pc.fill_null(pc.greater(outcomes["revision"], 1), fill_value=False))
     at_us = pc.cast(some["ended_at"], pa.int64()).to_pylist()
     for trace_id, revision, at in zip(some["trace_id"].to_pylist(), some["revision"].to_pylist(), at_us, strict=True):
@@ -119,7 +119,7 @@ def _note_ends(outcomes: pa.Table, ended: dict[str, tuple[int, int]]) -> None:
 
 
 def _placed(verdicts: pa.Table, ended: Mapping[str, tuple[int, int]]) -> pa.Table:
-    """The verdicts, those of revised results at the time that their result is of, where they were reached later."""
+    """The verdicts; one reached after its revised result is moved to the result's time."""
     times, keys = verdicts["created_at"], pc.coalesce(verdicts["trace_id"], verdicts["case_id"]).to_pylist()
     at_us = [
         at if at is None or key not in ended else min(at, ended[key][1])

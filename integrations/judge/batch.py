@@ -71,7 +71,7 @@ class BatchNotes(Protocol):
 
 @dataclass(slots=True)
 class _Asked:
-    """A request that a caller waits for. ``line`` is that of a batch's file; ``batches`` is in how many it was."""
+    """A request that a caller waits for. ``line`` is its line in the file; ``batches`` counts its batches so far."""
 
     model: JudgeModel
     line: str
@@ -332,7 +332,7 @@ class BatchJudgeClient:
         return str(found.status), why, [str(each) for each in (found.output_file_id, found.error_file_id) if each]
 
     async def _text(self, model: JudgeModel, file: str) -> str:
-        """The text of a file; that of one that is gone is empty."""
+        """The text of a file; empty if the file is gone."""
         try:
             return str((await self._provider(model, lambda openai: openai.files.content(file))).text)
         except ProviderError as error:

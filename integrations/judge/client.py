@@ -180,7 +180,7 @@ class JudgeClient:
         return most if isinstance(most, int) and most > 0 else _UNKNOWN_CONTEXT
 
     async def price(self, model: JudgeModel) -> TokenPrice | None:
-        """The model's price: as configured, else as litellm has it; None where neither has."""
+        """The model's price: the configured one, else litellm's, else None."""
         if model.price is not None:
             return model.price
         known = await self._known(model)
@@ -271,7 +271,7 @@ def _read(response: _Response, model: JudgeModel, duration_s: float) -> Completi
 
 
 def _chosen(whole: Completion, choice: object, message: object, refusal: object) -> Completion:
-    """A response with its first choice, of whatever form the two are. Raises ``ProviderError`` for a refusal."""
+    """The response with its first choice, in any form. Raises ``ProviderError`` for a refusal."""
     reason = _of(choice, "finish_reason")
     if refusal or reason == "content_filter":
         stated = "the model would not judge this content"

@@ -1,4 +1,4 @@
-"""Raw body: the body from an endpoint of OpenAI's protocol comes in, the response in it goes out, in any wrapping.
+"""Raw body: a body from an OpenAI-compatible endpoint comes in, in any wrapping; the response inside it goes out.
 
 Some servers stream without being asked, and some send a message in parts. litellm reads neither. Unambiguous bodies are
 read; a stream that broke off before its end is none.

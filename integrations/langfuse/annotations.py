@@ -61,7 +61,7 @@ class ListedScore:
 async def read_annotations(
     langfuse: Langfuse, *, since_ns: int, until_ns: int, v3: bool
 ) -> AsyncIterator[list[ListedScore]]:
-    """Pages of what has its time in [since, until), the latest first. Raises ``LangfuseError``.
+    """Pages of scores from [since, until), the latest first. Raises ``LangfuseError``.
 
     ``until_ns`` is fixed, so that new scores do not shift the pages to come.
     """
@@ -96,7 +96,7 @@ def pages_of_scores(
 
 
 def _read(rows: Iterable[Row]) -> list[ListedScore]:
-    """The scores in these rows, without those that are of an experiment, or that are not understood."""
+    """The scores in these rows, except scores of experiments and rows that cannot be read."""
     found: list[ListedScore] = []
     for row in rows:
         id_, name, value, on = _text(row.get("id")), _text(row.get("name")), value_of(row), subject_of(row)
@@ -126,7 +126,7 @@ def value_of(row: Mapping[str, object]) -> float | str | None:
 
 
 def subject_of(row: Mapping[str, object]) -> tuple[SubjectKind, str, str | None] | None:
-    """(kind, id, observation) of what a score is on; None for one of an experiment."""
+    """(kind, id, observation) of a score's subject; None if it is an experiment."""
     reported = row.get("subject")
     if isinstance(reported, Mapping):
         kind, of = reported.get("kind"), _text(reported.get("id"))

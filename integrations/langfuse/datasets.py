@@ -44,7 +44,7 @@ async def dataset_exists(langfuse: Langfuse, name: str) -> bool:
 
 
 async def make_dataset(langfuse: Langfuse, name: str, description: str) -> None:
-    """Make a dataset unless one of this name exists, which is left unchanged. Raises ``LangfuseError``."""
+    """Make a dataset; one that exists under this name is left unchanged. Raises ``LangfuseError``."""
     if not await dataset_exists(langfuse, name):
         await langfuse.post("v2/datasets", {"name": name, "description": description})
 
@@ -89,7 +89,7 @@ async def delete_items(langfuse: Langfuse, dataset: str, trace_ids: Collection[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceItem:
-    """A dataset item: the trace that it was made from, its metadata, and what is expected."""
+    """A dataset item: its source trace, its metadata, and the expected output."""
 
     trace_id: str | None
     metadata: Mapping[str, Json] = field(default_factory=dict)

@@ -117,7 +117,7 @@ class LangfuseError(SidejudgeError):
 
     @property
     def perhaps_its(self) -> bool:
-        """Whether it may be the fault of what was requested, so that other requests may succeed."""
+        """Whether the request itself may be at fault, so that other requests may succeed."""
         return self.broken or self.kind in _PERHAPS_ITS
 
     @property

@@ -1,4 +1,4 @@
-"""Normalise: a row of Langfuse as the span that it was.
+"""Normalise: turns a row of Langfuse back into its span.
 
 So rows are processed like all spans: the same dialects read them, and the same assembler decides whether they are
 complete. A row of a Langfuse SDK gets the attributes that the SDK sends. Of what other clients sent, Langfuse keeps the
@@ -116,7 +116,7 @@ def raw_spans(rows: Iterable[Row]) -> list[RawSpan]:
 
 
 def raw_span(row: Row) -> RawSpan | None:
-    """One row as a span; None for what cannot be one."""
+    """One row as a span; None for a row that cannot be one."""
     start_ns = instant_ns(row.get("startTime"))
     if start_ns is None or not is_trace_id(row.get("traceId")) or not row.get("id"):
         return None

@@ -54,7 +54,7 @@ class Window:
     to_ns: int
 
     def halves(self) -> tuple[Window, Window]:
-        """The later half and the earlier one, in the order in which rows come."""
+        """The later half, then the earlier one: rows come in this order."""
         middle = (self.from_ns + self.to_ns) // 2
         return Window(from_ns=middle, to_ns=self.to_ns), Window(from_ns=self.from_ns, to_ns=middle)
 

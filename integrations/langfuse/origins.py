@@ -59,7 +59,7 @@ def read(value: Json) -> Json:
 
 
 def text(value: object) -> str:
-    """The value as it is sent: text, or JSON; "" for what is too deep to write."""
+    """The value as it is sent: text, or JSON; "" for a value too deep to write."""
     if isinstance(value, str):
         return value
     try:
@@ -83,7 +83,7 @@ class Contents(NamedTuple):
 def contents(
     kept: Mapping[str, AttributeValue], scope: str, requested: Json, answered: Json, at_ns: int
 ) -> Contents | None:
-    """Where input and output stood on a span of which Langfuse kept these attributes; None where that is unknown.
+    """The span's attributes that held input and output, given the attributes that Langfuse kept; None if unknown.
 
     Events get the time ``at_ns``.
     """
@@ -166,7 +166,7 @@ def _plain(value: Json) -> bool:
 
 
 def _flat(key: str, value: Json, depth: int = DEEPEST) -> dict[str, Json]:
-    """Lists and objects as the dotted keys that they were."""
+    """Lists and objects, flattened back into dotted keys."""
     if depth and isinstance(value, list | dict):
         inner = enumerate(value) if isinstance(value, list) else value.items()
         return {at: held for step, each in inner for at, held in _flat(f"{key}.{step}", each, depth - 1).items()}
@@ -179,7 +179,7 @@ def _is_tool(kept: Mapping[str, AttributeValue]) -> bool:
 
 
 def _of_vercel(kept: Mapping[str, AttributeValue], requested: Json, answered: Json) -> dict[str, Json]:
-    """The AI SDK up to version 6, by the operation that the span is of."""
+    """The AI SDK up to version 6, by the span's operation."""
     operation = str(kept.get("ai.operationId") or "")
     if operation == "ai.toolCall":
         return {"ai.toolCall.args": requested, "ai.toolCall.result": answered}

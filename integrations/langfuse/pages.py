@@ -1,4 +1,4 @@
-"""Pages of Langfuse's lists: an answer comes in, its rows and what it holds about further pages go out; whole lists."""
+"""Pages of Langfuse's lists: an answer comes in; its rows and the way to further pages go out. Also whole lists."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def release_of(version: str | None) -> tuple[int, int] | None:
 
 
 async def project_of(langfuse: Langfuse) -> tuple[str, str]:
-    """Id and name of the project that the keys are of. Raises ``LangfuseError``."""
+    """Id and name of the keys' project. Raises ``LangfuseError``."""
     body = await langfuse.get("projects")
     projects: object = body.get("data") if isinstance(body, Mapping) else None
     if not isinstance(projects, list) or not projects or not isinstance(projects[0], Mapping):

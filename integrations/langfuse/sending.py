@@ -86,7 +86,7 @@ class SendResult:
 
     @property
     def done(self) -> set[int]:
-        """Indices of the scores that something is known of."""
+        """Indices of the scores whose fate is known."""
         return {*self.taken, *self.refused, *self.doubtful}
 
 
@@ -260,7 +260,7 @@ def _is_absent(error: LangfuseError) -> bool:
 
 
 def _answered(body: object) -> tuple[set[str], dict[str, str]]:
-    """The events that were taken, and those that were refused as they are, with the reason; none is both."""
+    """The accepted events, and the events refused for their contents with the reason; none is both."""
     taken = {str(each.get("id")) for each in _listed(body, "successes")}
     refused = {
         str(each.get("id")): f"refused: {each.get('message', '')}: {each.get('error', '')}"[:300]

@@ -72,7 +72,7 @@ def _block(text: str) -> dict[str, object]:
 
 
 def escape_slack(text: str) -> str:
-    """Text that Slack shows as it is.
+    """The text escaped, so that Slack shows it unchanged.
 
     >>> escape_slack("<!channel> a & b")
     '&lt;!channel&gt; a &amp; b'
@@ -149,7 +149,7 @@ def google_chat_body(notice: Notice, wording: Wording) -> bytes:
 
 
 def _written(message: dict[str, object]) -> bytes:
-    """JSON in UTF-8: an escape for each character would take up to twelve bytes of what a card may have."""
+    """JSON in UTF-8. Escapes would take up to twelve bytes a character of a card's limit."""
     return json.dumps(message, ensure_ascii=False).encode()
 
 
@@ -170,7 +170,7 @@ def _size(text: str) -> int:
 
 
 def _links(reported: NoticeText) -> list[tuple[str, str]]:
-    """What the notice links to, each once: the text of a button and its address."""
+    """The notice's links, each once: the text of a button and its address."""
     found: dict[str, str] = {}
     for number, line in enumerate((line for lines in reported.paragraphs for line in lines if line.link), 1):
         named = line.link_text if line.link_text not in {"", "open"} else f"Trace {number}"

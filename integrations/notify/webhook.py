@@ -1,4 +1,4 @@
-"""Webhook: notices as JSON to any HTTP receiver, signed, so that it can verify that they come from here.
+"""Webhook: sends notices as signed JSON to any HTTP receiver, which can verify the sender.
 
 The headers are those of Standard Webhooks (https://www.standardwebhooks.com): ``webhook-signature: v1,BASE64`` is the
 HMAC-SHA256, under the common secret, of ``webhook-id``, ``webhook-timestamp`` (seconds since the epoch) and the body as

@@ -31,7 +31,7 @@ class ArchivedResult:
 
 
 async def put_results(transaction: Transaction, monitor: str, results: Sequence[ArchivedResult]) -> None:
-    """Keep results; one that is there already stays as it is."""
+    """Keep results; an existing one is not changed."""
     await transaction.each(
         queries()["put_result"],
         [
@@ -84,7 +84,7 @@ async def purge(transaction: Transaction, *, results_s: float, windows_s: float,
 
 
 def text(value: str, most: int = MOST_TEXT) -> str:
-    """A text as PostgreSQL takes it: without NUL and lone surrogates, which it has no form for, and bounded."""
+    """A bounded text without NUL and lone surrogates, which PostgreSQL cannot store."""
     if len(value) > most:
         value = f"{value[:most]} … ({len(value)} characters)"
     clean = value.replace("\0", "\u2400")

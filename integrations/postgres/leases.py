@@ -25,7 +25,7 @@ def running_s() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease that was held when the database was last reached. ``until_s`` is of the clock ``running_s``."""
+    """A lease that was held when the database was last reached. ``until_s`` is in the clock ``running_s``."""
 
     name: str
     holder: str
@@ -78,7 +78,7 @@ class Leases:
         return {name: Lease(name, self.holder, token, until_s) for name, token in found}
 
     def keep(self, names: Sequence[str], taken: dict[str, Lease]) -> None:
-        """Hold what was taken of these names, and no longer what was not."""
+        """Hold the leases in ``taken``; drop the other ones of these names."""
         for name in names:
             self._held.pop(name, None)
         self._held |= taken

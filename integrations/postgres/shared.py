@@ -72,12 +72,12 @@ async def monitors(transaction: Transaction) -> list[MonitorRow]:
 
 
 async def put_windows(transaction: Transaction, monitor: str, windows: Mapping[str, bytes]) -> None:
-    """Write windows of this monitor, by name; others of it stay as they are."""
+    """Write windows of this monitor, by name; its other windows are not changed."""
     await transaction.each(queries()["windows"], [(monitor, name, body) for name, body in sorted(windows.items())])
 
 
 async def windows(transaction: Transaction, *, younger_s: float | None = None) -> list[WindowRow]:
-    """Windows of all monitors, or those that registered monitors have written within so many seconds."""
+    """Windows of all monitors, or only the windows that registered monitors wrote within ``younger_s`` seconds."""
     sql = "SELECT monitor, name, body, extract(epoch FROM now() - written_at)::float8 FROM windows"
     if younger_s is None:
         found = await transaction.rows(sql + " ORDER BY name, monitor")
@@ -104,7 +104,7 @@ async def touch(transaction: Transaction, name: str) -> None:
 
 
 async def load(transaction: Transaction, names: Sequence[str]) -> dict[str, HandedState]:
-    """The states of these names that there are."""
+    """The states that exist under these names."""
     sql = """
     SELECT name, body, token, extract(epoch FROM now() - written_at)::float8 FROM states WHERE name = ANY(%s)
     """
@@ -113,7 +113,7 @@ async def load(transaction: Transaction, names: Sequence[str]) -> dict[str, Hand
 
 
 async def claim(transaction: Transaction, lease: Lease, kind: str, ids: Sequence[str], *, again_s: float) -> set[str]:
-    """Claim effects outside this database before they are begun; those of ``ids`` that are this monitor's to do.
+    """Claim effects outside this database before they begin; return the ``ids`` that this monitor may carry out.
 
     What another began and did not report as done is handed over after ``again_s``: better twice than never. Raises
     ``LeaseLost`` where another monitor holds the lease.

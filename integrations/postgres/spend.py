@@ -35,7 +35,7 @@ async def begin(transaction: Transaction) -> None:
 
 
 async def settle(transaction: Transaction, monitor: str, hour: int, spent: float, *, reserved: float = 0.0) -> None:
-    """Give back what was granted of an hour and will not be spent. ``reserved``: for calls that are under way."""
+    """Give back an hour's granted money that will not be spent. ``reserved`` is kept for calls under way."""
     kept = spent + reserved
     await transaction.execute(queries()["settle"], (spent, kept, monitor, hour, kept))
 

@@ -258,7 +258,7 @@ def says_that_it_ran(name: str) -> bool:
 
 
 def _tools(found: Mapping[str, str]) -> dict[str, str]:
-    """Names of tools without those that are words for any tool, and one for ``mcp__server__lookup`` and ``lookup``."""
+    """Tool names: general words for tools are left out, and ``mcp__server__lookup`` and ``lookup`` become one."""
     named = {name: held for name, held in found.items() if kinds.stated(name) is None and name != MERGED_TOOLS}
     return {
         name: source for name, source in named.items()

@@ -324,7 +324,7 @@ class _Reader:
         return next(iter(found.items())) if len(found) == 1 else None
 
     def _in_body(self, *keys: str) -> tuple[str, str] | None:
-        """A text that a response's body holds under one of the keys, or a map in it does."""
+        """A text under one of the keys, in a response's body or in a map inside it."""
         for source, seen in self._there.outs:
             body = seen.messages or values.is_body(seen.read)
             if body and (text := values.held_text(seen.read, keys)) is not None:
@@ -408,7 +408,7 @@ class _Reader:
                 return
 
     def _raised(self) -> None:
-        """An exception without a status ended a step that states what went in, and nothing that came out.
+        """Mark a step as failed that has an exception and an input, but neither a status nor an output.
 
         One after which the step went on was caught: of an attempt that was repeated.
         """
@@ -439,7 +439,7 @@ class _Reader:
     # ── what was not understood
 
     def _open(self, side: Literal["input", "output"]) -> bool:
-        """Whether neither the dialect nor this reader has found what went in, or came out."""
+        """Whether neither the dialect nor this reader has found this side's contents."""
         span = self._span
         stated = (span.input, span.input_messages) if side == "input" else (span.output, span.output_messages)
         return not {side, f"{side}_messages"} & self._fields.keys() and _lacks(*stated)
@@ -495,7 +495,7 @@ def _without_provider(named: tuple[str, str] | None) -> tuple[str, str] | None:
 
 
 def _is_history(source: str, last: str) -> bool:
-    """Whether a source is an event of what a model was given: of a tool, or of the model before the ``last`` event."""
+    """Whether a source is an event of a model's history: a tool's, or a model's before the ``last`` event."""
     turn = _TURN.match(source)
     return turn is not None and (turn["role"] == "tool" or not last.endswith("assistant.message"))
 

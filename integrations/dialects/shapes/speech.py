@@ -79,7 +79,7 @@ def _plain(turn: dict[str, Json], whose: Json, stated: Json) -> Json:
 
 
 def speaker(value: unwrap.Content) -> str | None:
-    """The role that a speaker's word stands for, in any case; None for another value, and for a call of a tool."""
+    """The role that a speaker's word means, in upper or lower case; None for another value, and for a tool call."""
     return None if value in _CALLING else _speaker(value)
 
 

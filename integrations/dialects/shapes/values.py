@@ -160,7 +160,7 @@ def instructions(value: Json) -> str | None:
 
 
 def _bare(value: Json) -> Json:
-    """A text that was written as JSON, in quotes, as the text: it may be JSON itself, and stays what it is."""
+    """The text inside a quoted JSON string. It may be JSON itself, and is not decoded further."""
     return unwrap.from_json(value) if isinstance(value, str) and value[:1] == '"' and value[-1:] == '"' else value
 
 
@@ -359,7 +359,7 @@ def is_envelope(value: Json) -> bool:
 
 
 def is_body(value: Json) -> bool:
-    """Whether a value is the body of a response, and not an answer in JSON, all of which is the model's."""
+    """Whether a value is a provider's response body. Otherwise it is an answer in JSON, written whole by the model."""
     return isinstance(value, dict) and (is_envelope(value) or sole_text(value) is not None)
 
 

@@ -131,14 +131,14 @@ def meaning(key: str) -> Meaning | None:
 
 
 def _is_own_outcome(key: str) -> bool:
-    """Whether an outcome is that of what the span does, and not of something in it."""
+    """Whether an outcome describes the span's own work, not something inside it."""
     named = words(_BEHIND_CLIENT.sub("", key, count=1))
     owner = named[:-2] if named[-2:] == ("is", "error") else named[:-1]
     return not owner or owner[-1] in _DOERS or "." not in key
 
 
 def foreign(key: str) -> bool:
-    """Whether a name is of a namespace that has no contents of a model, or says that its value is none."""
+    """Whether a name cannot hold a model's contents: its namespace has none, or the name itself excludes them."""
     return _FOREIGN.match(key) is not None or (meaning(key) is None and not _NEVER.isdisjoint(words(key)))
 
 

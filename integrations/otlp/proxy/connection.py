@@ -285,7 +285,7 @@ class Lookup:
         self._since_s = 0.0
 
     async def addresses(self) -> _Found:
-        """Return them as ``getaddrinfo`` does. Raises ``OSError``, and ``UnicodeError`` for a name that is none."""
+        """Return addresses as ``getaddrinfo`` does. Raises ``OSError``, and ``UnicodeError`` for an invalid name."""
         loop = asyncio.get_running_loop()
         if self._asked is None or self._asked.done() or loop.time() - self._since_s >= _ANEW_S:
             self._since_s = loop.time()

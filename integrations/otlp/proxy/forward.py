@@ -302,7 +302,7 @@ class Forward:
             raise _BrokenOff from None
 
     async def _failed(self, error: UpstreamError, exchange: _Exchange) -> None:
-        """Answer a request to which there is no response, which may be kept."""
+        """Answer a request that upstream did not answer; it may be kept for later."""
         self._note(error)
         if await self._kept(exchange):
             return

@@ -59,7 +59,7 @@ class OnwardRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamResponse:
-    """Status, headers without those of the connection, and the body, which is still to be read (and then closed)."""
+    """Status, headers except the connection's own, and the body, still to be read and closed."""
 
     status: int
     headers: list[Header]
@@ -297,7 +297,7 @@ def _changed_ns(file: str | None) -> int | None:
 
 
 def passed(headers: Sequence[Header], status: int) -> list[Header]:
-    """Return a response's headers without those of its connection, and without a length if it has no body."""
+    """Return a response's headers except the connection's own, and without a length if it has no body."""
     gone = _HOP_BY_HOP | _connection(headers)
     if status in (204, 304):  # 304 may have the length of a body that it does not send; ours would have to be sent
         gone |= {b"content-length"}

@@ -34,7 +34,7 @@ class WebPages:
         self._cors = cors
 
     def suspicion(self, method: str, headers: Mapping[bytes, bytes], *, otlp: bool) -> str | None:
-        """Why a page may have made a request; ``None`` where it cannot have.
+        """Why a request may come from a web page; ``None`` where it cannot.
 
         Args:
             method: The request's method.

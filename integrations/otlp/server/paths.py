@@ -1,4 +1,4 @@
-"""The paths that OTLP exporters send to: the protocol's own, and those of Langfuse."""
+"""The paths that OTLP exporters send to: the protocol's own and Langfuse's."""
 
 from __future__ import annotations
 

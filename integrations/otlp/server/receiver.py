@@ -138,7 +138,7 @@ class OtlpReceiver:
         sender: bytes = b"",
         passage: Passage | None = None,
     ) -> bytes:
-        """Take a request in and return the body of the response. ``passage`` is of one that goes on as well.
+        """Take a request in and return the response's body. ``passage`` is given if the request is also forwarded.
 
         Raises:
             Refusal: Anything else than success.

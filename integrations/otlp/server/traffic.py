@@ -39,7 +39,7 @@ class ActiveRequests:
 
     @property
     def left_s(self) -> float:
-        """The seconds for which a request may still need this process; 0 when none does."""
+        """The seconds for which requests may still need this process; 0 if there are none."""
         return max(0.0, self._until_s - self._clock_s()) if self._count else 0.0
 
     def wait(self, seconds: float) -> None:

@@ -181,7 +181,7 @@ def _loaded(piece: bytes, most: int, what: str) -> Json:
 
 
 def _joined(value: Json, mark: str, pieces: list[Json]) -> Json:
-    """The value with the pieces in their places; above them it is no deeper than they are."""
+    """The value with each mark replaced by its piece."""
     if isinstance(value, list):
         return [_joined(each, mark, pieces) for each in value]
     if not isinstance(value, dict):

@@ -78,7 +78,7 @@ class HandoverKeys:
         return f"{trace_id.hex()}:{self._signed(f'{trace_id.hex()}:{stated}')}"
 
     def signed_for(self, stated: str, proof: str) -> bytes:
-        """The trace that a known monitor signed this mark for; empty where none did."""
+        """The trace for which a known monitor signed this mark; empty without a valid signature."""
         trace_id, _, signature = proof.partition(":")
         if len(trace_id) != 32 or not set(trace_id) <= _DIGITS:
             return b""

@@ -136,7 +136,7 @@ class HeadSampler:
     def _slowly(
         self, spans: list[Bounds], origin: ChunkOrigin, dropped: set[bytes], held: dict[bytes, list[bytes]]
     ) -> None:
-        """Decide by parsed ids: for spans in an unusual layout, and for those that may state their randomness."""
+        """Decide by parsed ids: for spans in an unusual layout, and for spans that may state their randomness."""
         result = self.result
         result.spans += len(spans)
         for start, end in spans:

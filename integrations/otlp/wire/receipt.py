@@ -22,7 +22,7 @@ Encoding: TypeAlias = Literal["protobuf", "json"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The request is accepted, and what is kept of it is committed.
+    """An accepted request: the kept part of it is committed.
 
     ``rejected`` is the number of spans or log records that were refused for good (OTLP partial success: the client
     must not send them again); ``message`` is the reason, or empty. A message without rejections is a warning.
@@ -56,7 +56,7 @@ class Passage:
 
 
 class Consume(Protocol):
-    """Consumes a decompressed request, and returns once what is kept of it is committed.
+    """Consumes a decompressed request, and returns once the kept part of it is committed.
 
     ``passage`` is of a request that goes on as well.
     """
@@ -126,7 +126,7 @@ class Split:
 
 
 def _traces_of(spans: Iterable[bytes]) -> set[bytes]:
-    """The ids of the traces of spans (their bytes), without those that cannot be read."""
+    """The trace ids of encoded spans; spans that cannot be read are skipped."""
     found: set[bytes] = set()
     for span in spans:
         try:

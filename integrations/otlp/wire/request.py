@@ -81,7 +81,7 @@ def _split(body: bytes, admit: Admit, budget: WorkBudget, *, states: bool) -> Sp
 
 
 def keep(kept: Kept, result: Split, most: int, budget: WorkBudget) -> None:
-    """Copy the spans of each trace into a request of their own, without those that turn out to be damaged.
+    """Copy each trace's spans into a request of their own; damaged spans are left out.
 
     Args:
         kept: The spans by trace; emptied on the way, so that no span is in memory thrice.

@@ -38,7 +38,7 @@ VALUE_BYTES: Final = 64
 
 
 def split_json(body: bytes, admit: Admit, budget: WorkBudget | None = None, *, states: bool = True) -> Split:
-    """Split a request; ``states`` and what it raises are those of ``request.split``."""
+    """Split a JSON request. ``states`` and the errors raised are as for ``request.split``."""
     request = load(body, "resourceSpans")
     result = Split(states=states)
     kept: Kept = {}
