@@ -17,7 +17,8 @@ from typing import Final
 
 from sidejudge.integrations.sql import statements
 from sidejudge.scoring.lexical.shown_text import is_named
-from sidejudge.scoring.result.result import OUTAGES, Failed, is_of_outage
+from sidejudge.scoring.result.result import OUTAGES, is_of_outage
+from sidejudge.scoring.verdict.documents import failed_reasons
 
 from .errors import SearchTooLong, StoreCorrupt, StoreUnavailable, changed, explain
 
@@ -100,11 +101,9 @@ def _is_unanswered(verdict: str) -> bool:
     if not any(outage in verdict for outage in OUTAGES):
         return False
     try:
-        scores = json.loads(verdict)["scores"]
-        failed = [str(each["reason"]) for each in scores if each["status"] == Failed.status and each["weight"]]
+        return any(map(is_of_outage, failed_reasons(json.loads(verdict))))
     except (LookupError, TypeError, ValueError):  # it is not what was written
         return False
-    return any(map(is_of_outage, failed))
 
 
 @contextmanager

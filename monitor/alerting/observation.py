@@ -17,7 +17,7 @@ from sidejudge.scoring.result.result import Failed, Scored, is_of_outage
 from sidejudge.scoring.status.metric_status import APPLICATION
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from sidejudge.scoring.trace.record import record
-from sidejudge.scoring.verdict.documents import TraceDocument
+from sidejudge.scoring.verdict.documents import TraceDocument, failed_reasons
 from sidejudge.scoring.verdict.escalation import Escalation
 from sidejudge.scoring.verdict.verdict import Selection, Verdict
 
@@ -114,8 +114,7 @@ def observe_stored(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
     """The same for a verdict as the store returns it: windows are filled with them after a restart."""
     key = Key.of(verdict["service"], verdict["environment"], verdict["rubric"])
     scores: list[Mapping[str, object]] = verdict["scores"]  # type: ignore[assignment]  # a list by the verdict's format
-    failed = [str(each.get("reason")) for each in scores if each["status"] == Failed.status and each["weight"]]
-    failed = failed if verdict["passed"] is None else []
+    failed = failed_reasons(verdict)
     return key, Observation(
         identity=str(verdict["trace_id"] or verdict["case_id"]),
         at_ns=min(_nanoseconds(str(verdict["created_at"])), int(verdict.get("closed_ns", 1 << 63))),  # type: ignore[call-overload]  # a time

@@ -204,7 +204,7 @@ class JudgeQueue:
         for line in self._lines:
             for place, closing in line.overdue(self.clock_ns()):
                 apart = EMBEDDINGS_OUT if place.vectorless else BEHIND
-                why = outage or (self._latest[1] if place.since_ns <= self._latest[0] else apart)
+                why = outage or (self._latest[1] if place.since_ns <= self._latest[0] else own(apart))
                 instead = NoAnswer(
                     Reason("{outage}: it could not be asked in time: {why}", outage=own(OUTAGE), why=why), failed=True
                 )

@@ -14,6 +14,8 @@ from typing import ClassVar, Final, TypeAlias
 
 from msgspec import Struct, field
 
+from .reason import Reason
+
 OUTAGES: Final = ("judge unavailable", "embeddings unavailable")
 """How the reason of a failed question begins that nobody could be asked, whatever it was about."""
 BEHIND: Final = "more waits for it than it can answer"
@@ -21,9 +23,13 @@ BEHIND: Final = "more waits for it than it can answer"
 
 
 def is_of_outage(reason: str) -> bool:
-    """Whether a question failed because an outage kept it from being asked in time."""
+    """Whether a question failed because an outage kept it from being asked in time.
+
+    Only our own words are asked: a text that a reason quotes, such as that of a trace, does not choose what counts.
+    """
     judge, embeddings = OUTAGES
-    return (judge in reason and BEHIND not in reason) or embeddings in reason
+    words = reason.template if isinstance(reason, Reason) else ""
+    return (judge in words and BEHIND not in words) or embeddings in words
 
 
 class Method(StrEnum):

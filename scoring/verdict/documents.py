@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, TypedDict
 
+from sidejudge.scoring.result.reason import Reason, outline
+from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.trace.span import Completion, Json
 
 FAILING: Final = ("fail", "blocker")
@@ -217,3 +219,11 @@ class TraceDocument(TypedDict, total=False):
     backfill: Annotated[str, "the backfill that judged it"]
     verdicts: list[VerdictDocument]
     trace_url: Annotated[str, TRACE_URL]
+
+
+def failed_reasons(verdict: Mapping[str, object]) -> list[Reason]:
+    """Why metrics that count failed, where a verdict in its JSON form neither passed nor failed; without contents."""
+    scores: list[Mapping[str, object]] = verdict["scores"]  # type: ignore[assignment]  # a list by the verdict's format
+    if verdict["passed"] is not None:
+        return []
+    return [outline(each) for each in scores if each["status"] == Failed.status and each["weight"]]

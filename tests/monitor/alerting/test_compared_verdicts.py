@@ -16,6 +16,7 @@ from sidejudge.integrations.store.bounded_read import ComparedFilter
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.alerting.comparisons import ComparedSource
 from sidejudge.monitor.evaluate.backends import OUTAGE
+from sidejudge.scoring.result.reason import Reason, quoted, reason_fields
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.trace.time_units import iso_time
 from tests.monitor.alerting.test_trends import NOW, verdict
@@ -236,8 +237,9 @@ async def outage(store: Store, *, budget: int, asked: int, other: int) -> None:
     """Traces of the last hour without a verdict, or with one that is incomplete, of release v2."""
     for number in range(1000, 1000 + budget + asked + other):
         kind = "budget" if number < 1000 + budget else "asked" if number < 1000 + budget + asked else "other"
-        reason = {"asked": f"{OUTAGE}: HTTP 503", "other": "the answer is no JSON", "budget": ""}[kind]
-        stated = verdict(passed=True) | {"passed": None, "trace_id": key(number), "scores": [OUT | {"reason": reason}]}
+        why = {"asked": Reason(f"{OUTAGE}: HTTP 503"), "other": Reason("{error}", error=quoted(f"no JSON: {OUTAGE}"))}
+        reason = reason_fields(why.get(kind, ""))
+        stated = verdict(passed=True) | {"passed": None, "trace_id": key(number), "scores": [OUT | reason]}
         drawn = {"probability": 0.5, "judged_share": 0.0, "over_budget": ["qa"]} if kind == "budget" else {}
         await store.finish(
             FinishedTrace(

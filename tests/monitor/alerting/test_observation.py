@@ -7,6 +7,7 @@ from sidejudge.monitor.alerting.fleet.windows import FleetWindows
 from sidejudge.monitor.alerting.observation import Key, Observation, observe, observe_stored
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT, OUTAGE
+from sidejudge.scoring.result.reason import Reason, own, part, quoted
 from sidejudge.scoring.result.result import BEHIND, Failed, Scored, Unavailable
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from sidejudge.scoring.status.status import Policy
@@ -47,16 +48,21 @@ def test_a_verdict_that_is_incomplete_for_a_metric_that_failed_says_so():
 
 def test_of_what_nobody_could_be_asked_about_is_known_apart_from_an_evaluator_that_failed():
     incomplete = {"passed": None, "composite_norm": None, "state": State.INCOMPLETE}
-    for why, unasked in ((f"{OUTAGE}: it could not be asked in time", True), (f"{EMBEDDINGS_OUT}: HTTP 503", True),
-                         (f"{OUTAGE}: it could not be asked in time: {BEHIND}", False),
+    late = "{outage}: it could not be asked in time: {why}"
+    for why, unasked in ((Reason(late, outage=own(OUTAGE), why=quoted("refused")), True),
+                         (Reason(late, outage=own(OUTAGE), why=quoted(f"a page: {BEHIND}")), True),
+                         (Reason("{out}: {why}", out=own(EMBEDDINGS_OUT), why=quoted("HTTP 503")), True),
+                         (Reason(late, outage=own(OUTAGE), why=own(BEHIND)), False),
+                         (Reason("ValueError: {why}", why=quoted(f"no number: {OUTAGE}: {EMBEDDINGS_OUT}")), False),
+                         (Reason("no {tool}", tool=part(OUTAGE)), False), (f"{OUTAGE}: a plugin's text", False),
                          ("the answer did not parse", False)):  # fmt: skip
         each = verdict(scores=(Score(metric="a", weight=1.0, result=Failed(why), rating=None),), **incomplete)
         seen = observe(each)[1]
         assert (seen.judge_failed, seen.unasked) == (True, unasked)
         windows, fleet = Windows(10**12), FleetWindows(10**12)
         windows.add(Key("shop", "prod", "qa"), seen)
-        part = key_slice(windows.members(Key("shop", "prod", "qa"), 2 * 10**9))
-        fleet.put("m0", 0, encoded({Key("shop", "prod", "qa"): part}, {"qa": "qa@1"}))
+        piece = key_slice(windows.members(Key("shop", "prod", "qa"), 2 * 10**9))
+        fleet.put("m0", 0, encoded({Key("shop", "prod", "qa"): piece}, {"qa": "qa@1"}))
         fleet.advance(61 * 10**9)
         for held in (windows, fleet):
             found = held.status(Key("shop", "prod", "qa"), 61 * 10**9, Policy())

@@ -11,6 +11,7 @@ from sidejudge.monitor.alerting.trends import STEPS, Trends
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.evaluate.backends import EMBEDDINGS_OUT
 from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.result.reason import Reason, reason_fields
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.status.status import Thresholds
 from tests.seed_policy import estimate_of
@@ -133,7 +134,12 @@ async def test_stretches_are_as_long_as_the_verdicts_need(store):
 
 
 async def test_a_stretch_in_which_most_got_no_answer_is_a_gap_and_its_traces_are_counted(store):
-    failed = {"metric": "kind", "status": Failed.status, "weight": 1.0, "reason": f"{EMBEDDINGS_OUT}: HTTP 503"}
+    failed = {
+        "metric": "kind",
+        "status": Failed.status,
+        "weight": 1.0,
+        **reason_fields(Reason(f"{EMBEDDINGS_OUT}: HTTP 503")),
+    }
     for number in range(1, 41):
         await put(store, number, NOW - HOUR - number, verdict(passed=True))
         await put(store, 100 + number, NOW - number, verdict(passed=False))

@@ -19,7 +19,8 @@ from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.metrics.settle import settle
 from sidejudge.scoring.questions.kinds import GradeAnswer, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer
-from sidejudge.scoring.result.result import BEHIND, Failed, Judgement, Method, Scored
+from sidejudge.scoring.result.result import BEHIND, Failed, Judgement, Method, Scored, is_of_outage
+from sidejudge.scoring.verdict.documents import failed_reasons
 from tests.linear_time import steps
 from tests.monitor.evaluate.bench import NOW, ORIGIN, PipelineBench, rubric
 from tests.otlp_requests import S, span, trace
@@ -283,6 +284,8 @@ async def test_what_waits_too_long_behind_a_slow_judge_names_an_outage_only_wher
     reasons = {ending.trace_id: ending.verdicts[0].reason for ending in b.reported}
     assert "could not be asked in time: credit exhausted" in reasons[trace(3)]
     assert f"could not be asked in time: {BEHIND}" in reasons[trace(4)]
+    of = {ending.trace_id: failed_reasons(ending.verdicts[0].to_json()) for ending in b.reported}
+    assert [any(map(is_of_outage, of[trace(number)])) for number in (3, 4)] == [True, False]
 
 
 async def test_late_spans_of_what_waits_are_judged_with_it_once(bench):

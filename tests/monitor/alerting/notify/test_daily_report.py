@@ -21,6 +21,7 @@ from sidejudge.monitor.evaluate.backends import OUTAGE
 from sidejudge.scoring.alerts.condition import Agreement
 from sidejudge.scoring.notices.notice import AgreedOn, Notice
 from sidejudge.scoring.notices.wording import report_report
+from sidejudge.scoring.result.reason import Reason, reason_fields
 from sidejudge.scoring.result.result import BEHIND, Failed
 from sidejudge.scoring.statistics.estimate import estimate
 from sidejudge.scoring.status.failure_groups import FailureGroup
@@ -300,7 +301,7 @@ async def test_what_nobody_was_asked_about_is_stated_beside_what_was_judged(stor
     await judged(store, 1, True)
     for number, reason in enumerate([f"{OUTAGE}: HTTP 503", f"{OUTAGE}: {BEHIND}"], 10):
         await judged(store, number, None)
-        failed = {"metric": "kind", "status": Failed.status, "weight": 1.0, "reason": reason}
+        failed = {"metric": "kind", "status": Failed.status, "weight": 1.0, **reason_fields(Reason(reason))}
         verdict = {"rubric": "qa", "service": "shop", "passed": None, "sampling_probability": 1.0, "scores": [failed]}
         await store.finish(finished(number, verdicts=[verdict], revision=2))
     for number, share in enumerate([0.0, 0.0, 0.0, 0.5], 20):
