@@ -43,6 +43,8 @@ _LONGEST_S: Final = 10.0
 """The longest wait between two attempts, unless upstream asks for more."""
 _ASIDE_S: Final = (10.0, 600.0)
 """How long a request is set aside the first time, doubled with each further one; and at most."""
+_MOST_PAGES: Final = 150
+"""Answers of something else in upstream's place that one request may get: those of a day, at ``_ASIDE_S``."""
 _UNDER_WAY_NS: Final = HOUR_NS
 """A request that is under way is not sent again meanwhile; its response comes long before this."""
 _MOST_BYTES: Final = 4 << 20
@@ -55,12 +57,16 @@ _UNWRITABLE_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """``end`` is empty where a request was not accepted for now; ``by_it``: that may be its own fault."""
+    """``end`` is empty where a request was not accepted for now; ``by_it``: that may be its own fault.
+
+    ``anothers``: something else answered in upstream's place.
+    """
 
     end: str
     wait_s: float | None = None
     by_it: bool = True
     cause: str = ""
+    anothers: bool = False
 
 
 def _is_anothers(came: UpstreamResponse) -> bool:
@@ -81,6 +87,8 @@ class _Lane:
         self.task: asyncio.Task[None] | None = None
         self.taken_at: dict[int, int] = {}
         """By the number of a request that is set aside: how many others were taken when it failed last."""
+        self.pages = (0, 0)
+        """The number of the last request to which something else answered, and how often."""
 
     def worked(self) -> None:
         self.away = False
@@ -105,7 +113,7 @@ class ForwardBuffer:
         self._store: KeptRequests | None = None
         self._lanes: dict[int, _Lane] = {}
         self._settling: set[asyncio.Task[None]] = set()
-        self._refused_credentials = False
+        self._refused_credentials = self._another_answers = False
         self.kept: Counter[str] = Counter()
         self.ended: Counter[str] = Counter()
         self.unkept: Counter[str] = Counter()
@@ -210,6 +218,14 @@ class ForwardBuffer:
                 "or forward.headers and restart", extra={"upstream": self._upstream.name, "status": status},
             )  # fmt: skip
 
+    def _report_another(self, cause: str) -> None:
+        if not self._another_answers:
+            self._another_answers = True
+            _log.error(
+                "something else answers in the place of upstream: what is kept for it waits; set forward.url to the "
+                "final address of an OTLP endpoint", extra={"upstream": self._upstream.name, "cause": cause},
+            )  # fmt: skip
+
     def _not_kept(self, reason: str, cause: str) -> None:
         if not self.unkept[reason]:  # the first of its kind; the counter has the others
             _log.warning("a request that upstream did not take was not kept", extra={"reason": reason, "cause": cause})
@@ -267,7 +283,22 @@ class ForwardBuffer:
                 await self._set_aside(store, lane, request, outcome)
                 return 0.0
         self._away(lane, None)
-        return lane.backoff.after_failure(outcome.wait_s)
+        return lane.backoff.after_failure(await self._page_wait_s(store, lane, request, outcome))
+
+    async def _page_wait_s(
+        self, store: KeptRequests, lane: _Lane, request: KeptRequest, outcome: _Outcome
+    ) -> float | None:
+        """How long to wait at least; longer each time something else answers, which gets no request for ever."""
+        if not outcome.anothers:
+            return outcome.wait_s
+        self._report_another(outcome.cause)
+        seq, answers = lane.pages
+        answers = answers + 1 if seq == request.seq else 1
+        lane.pages = (request.seq, answers)
+        if answers >= _MOST_PAGES:
+            await self._delete(store, request, _Outcome("given_up", cause=f"{outcome.cause}, for a day"))
+        first_s, longest_s = _ASIDE_S
+        return max(outcome.wait_s or 0.0, grown_s(answers, first_s=first_s, longest_s=longest_s))
 
     async def _end(self, store: KeptRequests, lane: _Lane, request: KeptRequest, outcome: _Outcome) -> None:
         lane.worked()
@@ -329,7 +360,7 @@ class ForwardBuffer:
             self._report_refused_credentials(came.status)
             return _Outcome("", came.retry_after_s, cause=f"HTTP {came.status}")
         if _is_anothers(came):
-            return _Outcome("", came.retry_after_s, cause=f"HTTP {came.status}, not of an OTLP endpoint")
+            return _Outcome("", came.retry_after_s, cause=f"HTTP {came.status}, not of an OTLP endpoint", anothers=True)
         return _Outcome("sent" if came.status < 300 else "refused", cause=f"HTTP {came.status}")
 
     async def _settle(self, lane: _Lane, request: KeptRequest, under_way: asyncio.Task[UpstreamResponse]) -> None:

@@ -194,6 +194,32 @@ async def test_what_was_answered_waits_while_something_else_answers_in_upstreams
         assert held(app).ended == {"sent": 3}
 
 
+@pytest.mark.parametrize("status", ["307 Moved", "200 Page"])
+async def test_what_always_answers_in_upstreams_place_gets_no_request_for_ever(gateway, status, caplog, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_PAGES", 6)
+    async with upstream(answered(status, "content-type: text/html", body="<html>Sign in</html>")) as up:
+        app = await gateway(up.url)
+        for n in (1, 2, 3):
+            await post(app, one(n))
+        await until(lambda: held(app).ended["given_up"] == 1)
+        assert [each.body for each in up.requested].count(one(1)) == 1 + 6
+        assert caplog.text.count("set forward.url to the final address") == 1
+        assert "not of an OTLP endpoint, for a day" in str([vars(each) for each in caplog.records])
+        up.answer = OK
+        await until(lambda: held(app).waiting == 0)
+        assert held(app).ended == {"given_up": 1, "sent": 2}
+
+
+async def test_what_answers_in_upstreams_place_is_asked_ever_less_often(gateway, monkeypatch):
+    monkeypatch.setattr(module, "_ASIDE_S", (0.1, 60.0))
+    async with upstream(answered("307 Moved")) as up:
+        app = await gateway(up.url)
+        await post(app, one(1))
+        await until(lambda: len(up.requested) == 4)
+        await asyncio.sleep(0.3)
+        assert len(up.requested) == 4
+
+
 @pytest.mark.parametrize("status", ["401 Who", "403 No"])
 async def test_what_was_answered_waits_while_upstream_refuses_the_operators_own_credentials(gateway, status, caplog):
     port = free_port()
