@@ -121,7 +121,7 @@ class MetricValues:
         return self._gauges[family].labels(*labels) if labels else self._gauges[family]
 
     def metric(self, family: Family) -> Metric:
-        """A family with all of its series, without those of the time when a series was made."""
+        """A family with all of its series, except the ``_created`` ones."""
         made = self._counters.get(family) or self._gauges.get(family) or self._histograms[family]
         (found,) = made.collect()
         found.samples = [sample for sample in found.samples if not sample.name.endswith("_created")]

@@ -160,7 +160,7 @@ class Exporter:
         self._histogram(f.EVALUATION_LAG, self._service(service)).observe(max(0.0, seconds))
 
     def exported(self, destination: str, count: int = 1, *, at_s: float | None = None) -> None:
-        """``count`` verdicts or scores were handed over; ``at_s`` is when one was accepted, None when none was."""
+        """Count ``count`` verdicts or scores as handed over; ``at_s`` is when one was accepted, None if none was."""
         label = self._label("destination", destination)
         self._counter(f.EXPORTS, label).inc(count)
         if at_s is not None:
@@ -354,7 +354,7 @@ class Exporter:
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.CRITICAL.value), bounds.critical
 
     def _placed(self, seen: Snapshot) -> Iterator[tuple[tuple[str, str, str], ServiceStatus]]:
-        """The windows with their label values, the worst first: of those that share them the first is shown."""
+        """The windows with their label values, the worst first: only the first with the same values is shown."""
         place = self._place_of_status(seen)
         placed = [
             ((*place(each.service, each.environment), self._label("rubric", each.rubric)), each)

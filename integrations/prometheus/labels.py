@@ -1,4 +1,4 @@
-"""Label values: those that the configuration defines, and those from traces, cleaned, cut and limited in number."""
+"""Label values: the configuration's own, and values from traces, which are cleaned, cut and limited in number."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Recent(Generic[K]):
         self._seen: OrderedDict[K, float] = OrderedDict()
 
     def admits(self, key: K) -> bool:
-        """Whether there is room for a key, which is seen now."""
+        """Whether there is room for this key; it counts as seen now."""
         now = self._clock_s()
         if key not in self._seen and len(self._seen) >= self._most:
             oldest = next(iter(self._seen))

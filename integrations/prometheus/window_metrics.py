@@ -147,7 +147,7 @@ _WORSE = (Status.WARNING, Status.CRITICAL)
 
 
 def window_gauges(who: tuple[str, str, str], service_status: ServiceStatus, *, full: bool = True) -> Iterator[Series]:
-    """All gauges of the window with these label values; those that need not be there are left out unless ``full``."""
+    """All gauges of the window with these label values; without ``full``, only the necessary ones."""
     return chain(
         _gauges(who, service_status, full=full), _statuses(who, service_status, full=full),
         watch_gauges(who, service_status, full=full), corrected_gauges(who, service_status),
@@ -156,7 +156,7 @@ def window_gauges(who: tuple[str, str, str], service_status: ServiceStatus, *, f
 
 
 def _statuses(who: tuple[str, str, str], service_status: ServiceStatus, *, full: bool) -> Iterator[Series]:
-    """1 for the status in force, and 0 for others if ``full``; rules of older versions need those of a worse one."""
+    """1 for the status in force; 0 for worse ones, which older rules need, and with ``full`` for all others."""
     now = service_status.appraisal.status
     for status in Status if full else (Status.HEALTHY, *_WORSE) if now in _WORSE else (now,):
         yield f.STATUS, (*who, status.value), float(status is now)

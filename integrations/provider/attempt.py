@@ -18,7 +18,7 @@ BodyShape: TypeAlias = Literal["stream", "parts"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """A model's response; the text is empty where it returned none, which is no fault of the provider.
+    """A model's response. An empty text is the model's doing, not a fault of the provider.
 
     ``model`` is the provider's name for it; ``tool_call``: the text is the arguments of one; ``cut_off``: it ran into
     ``max_tokens``. ``finish_reason`` and ``response_id`` are the provider's, None where it gives none. ``tokens`` are
@@ -55,7 +55,7 @@ class JudgeAttempt:
 
 
 class JudgeObserver:
-    """The events of judging, all of which it ignores. A subclass has the methods that it needs.
+    """The events of judging. This class ignores all; a subclass overrides the methods that it needs.
 
     They are called in the event loop and must return at once.
     """

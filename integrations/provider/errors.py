@@ -207,7 +207,7 @@ def _library(link: BaseException) -> str:
 
 
 def _messages(links: list[BaseException]) -> str:
-    """The beginnings of the messages: further on a provider may quote the request, which is not its own text."""
+    """The beginnings of the messages; further on, a provider may quote the request."""
     return " ".join(f"{getattr(link, 'code', '')} {str(link)[:_LONGEST_MESSAGE]}" for link in links).lower()
 
 

@@ -1,4 +1,4 @@
-"""The program of the process in which users' functions run. ``process.py`` starts it; it ends with its socket.
+"""The program that runs users' functions in its own process. ``process.py`` starts it; it ends with its socket.
 
 A request is ``("resolve", name)``, ``("call", id, name, arguments, case)`` or ``("send", id, replies)``; an answer is
 ``("known", digest)``, ``("result", value)``, ``("ask", questions)`` or ``("error", cause)``.
@@ -104,12 +104,12 @@ def _advanced(
 
 
 def _scalar(value: object) -> object:
-    """The number or truth value in one of numpy or torch, which have kinds of their own; anything else as it is."""
+    """The plain number or truth value of a numpy or torch scalar; anything else unchanged."""
     return item() if callable(item := getattr(value, "item", None)) else value
 
 
 class _Single:
-    """A generator that yields one question at a time, for those who answer several."""
+    """Adapts a generator that yields one question at a time to callers that answer several."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps

@@ -77,7 +77,7 @@ def finished(row: Sequence[Any]) -> TraceDocument:
 
 
 def _of_object(text: str) -> str:
-    """The JSON of an object. Raises ``ValueError`` for what is none: bytes of the file have changed."""
+    """The text, if it is a JSON object. Otherwise bytes of the file have changed: raises ``ValueError``."""
     if text[:1] != "{":
         raise ValueError("no object")
     return text

@@ -32,7 +32,7 @@ def first_verdict(path: Path, *, service: str, environment: str, rubric: str, si
 
 
 def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int, rubric: str | None = None) -> list[Stretch]:
-    """The ``steps`` stretches before ``until_ns``, without those that have no verdict. Raises ``StoreError``.
+    """The ``steps`` stretches before ``until_ns`` that have verdicts. Raises ``StoreError``.
 
     ``rubric`` None: of all rubrics. Beyond ``MOST`` verdicts the oldest are left out, and with them the stretch that
     would be incomplete.
@@ -52,7 +52,7 @@ def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int, rubric: 
 
 
 def _partial(counted: Sequence[tuple[int, int]]) -> int:
-    """The stretch from which on all were read, itself not; -1 where all were."""
+    """The last stretch that was not read whole; -1 if all were."""
     return -1 if sum(n for _, n in counted) < MOST else min(number for number, n in counted if n)
 
 

@@ -47,7 +47,7 @@ class ContentsTable(Part):
         return [WaitingContents(*row) for row in self._read("contents_waiting", (limit,))]
 
     async def put(self, found: Sequence[tuple[WaitingContents, bytes | None]], most_bytes: int) -> None:
-        """Write bodies, None where a trace has none to write; then the oldest beyond ``most_bytes`` are let go of."""
+        """Write bodies (None: the trace has none), then delete the oldest beyond ``most_bytes``."""
 
         def work(connection: Connection) -> int:
             grown = 0
@@ -67,7 +67,7 @@ class ContentsTable(Part):
             await self.trim(most_bytes)
 
     async def purge(self, before_ns: int, most_bytes: int) -> None:
-        """Let go of what was closed before ``before_ns``, and of the oldest beyond ``most_bytes``."""
+        """Delete contents of traces closed before ``before_ns``, and the oldest beyond ``most_bytes``."""
         await self._do("contents_forget", (before_ns,))
         await self.trim(most_bytes)
 
@@ -77,7 +77,7 @@ class ContentsTable(Part):
             pass
 
     def _trim_some(self, connection: Connection, most: int) -> bool:
-        """Whether there may be more to let go of."""
+        """Delete some of the oldest beyond ``most``; whether more may have to go."""
         ((held,),) = connection.execute(self._sql["contents_bytes"])
         gone: list[tuple[bytes]] = []
         for trace_id, size in connection.execute(self._sql["contents_oldest"], (_AT_ONCE,)).fetchall():
@@ -158,7 +158,7 @@ class JudgeCallTable(Part):
     async def put(
         self, call: str, trace_id: bytes, body: Mapping[str, object], *, at_ns: int, before_ns: int, most_bytes: int
     ) -> None:
-        """Keep a call, and let go of those from before ``before_ns``, and of the oldest beyond ``most_bytes``."""
+        """Keep a call; delete calls from before ``before_ns``, and the oldest beyond ``most_bytes``."""
         packed = zlib.compress(json.dumps(body, default=str).encode())
         bounds = {"before": before_ns, "most": most_bytes - most_bytes // _SPARE}
 

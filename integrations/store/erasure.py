@@ -39,7 +39,7 @@ _FEW: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldTrace:
-    """A trace as the store holds it: what is known of it, and its spans as far as they are still there.
+    """A trace as the store holds it: its details, and its spans if they are still there.
 
     ``user_id`` is the user of a turn. ``last_ns`` is when it was closed, else when its last spans came, in ns since the
     epoch.
@@ -62,7 +62,7 @@ class Erased:
 
 
 def held_traces(path: Path) -> Iterator[HeldTrace]:
-    """Every trace that the store holds anything of. Raises ``StoreUnavailable``."""
+    """Every trace with anything left in the store. Raises ``StoreUnavailable``."""
     sql = queries()
     with opened(path, "rw", _PATIENCE_S) as connection:
         connection.execute(sql["whose_table"])
@@ -141,7 +141,7 @@ def erase(
 
 
 class _Mail:
-    """What names traces in its text: notices, their examples, results that wait, and notes of what is to come.
+    """Texts that name traces: notices, their examples, waiting results, and notes.
 
     What waits is read once, before anything is locked. A request to erase names traces too: it stays until it is
     carried out.
@@ -195,7 +195,7 @@ class _Mail:
 
 
 def _without(body: str, ids: Collection[str]) -> str | None:
-    """A notice without the examples that are these traces, and what is known of their failures; None: it is none."""
+    """A notice without these traces as examples and without their failures; None if the body is not a notice."""
     try:
         stated = json.loads(body)
         for event in stated["events"]:
@@ -210,7 +210,7 @@ def _without(body: str, ids: Collection[str]) -> str | None:
 
 
 def _scores(connection: sqlite3.Connection, trace_id: bytes, now_ns: int, *, delete_there: bool) -> int:
-    """Forget scores that wait or were written; how many. One that is to be deleted there already still is."""
+    """Forget scores, waiting or written, and return how many. A deletion already ordered there still happens."""
     row, count = {"trace_id": trace_id, "now": now_ns, "settled": now_ns + SETTLES_NS}, 0
     for name in ("outbox_forget", "outbox_delete")[delete_there:]:
         count += connection.execute(queries()[name], row).rowcount

@@ -68,5 +68,5 @@ def damaged(how: str, path: Path) -> StoreCorrupt:
 
 
 def changed(path: Path) -> StoreCorrupt:
-    """The error of a store in which a text is not what was written. What it holds is not shown."""
+    """The error for a store whose text is not as it was written. The text is not shown."""
     return damaged("a text in it is no longer what was written: bytes of the file have changed", path)

@@ -1,4 +1,4 @@
-"""Health of the store: whether its last reads and its last write worked, how much it may hold, and how full it is.
+"""Health of the store: whether its last reads and write worked, its limit, and how full it is.
 
 A full disk does not flood the log. A volume that runs over its limit takes its Pod with it, the application in it
 included. So a store that was given a limit keeps below it by itself: SQLite refuses pages beyond it. New spans are
@@ -124,7 +124,7 @@ class Capacity:
 
     @property
     def refusal(self) -> str | None:
-        """Why no new spans are taken, with the remedy; None while they are."""
+        """Why new spans are refused, with the remedy; None while they are accepted."""
         if self.fullness >= _APPEND:
             return "nearly full; raise store.max_bytes, or sample less"
         with suppress(OSError):  # a folder that is gone is reported by what is written there

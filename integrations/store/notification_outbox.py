@@ -78,7 +78,7 @@ class NotificationOutbox(Part):
         await self._write(work)
 
     async def unpark(self, destination: str) -> int:
-        """Let the entries that were set aside wait again, in their old places; return how many they are."""
+        """Return entries that were set aside to their old places in the queue; how many there were."""
         return await self._do("mail_unpark", (destination,))
 
     async def move(self, moved: Mapping[str, str], notes: Mapping[str, str | None]) -> None:

@@ -1,4 +1,4 @@
-"""Outbox: scores on their way out, kept with the verdicts that they are of.
+"""Outbox: scores on their way out, stored together with their verdicts.
 
 A row holds what a score should be at its destination; a revision replaces it, whatever became of the version
 before. It is waiting, sent (the destination took it), stored (it was read back there) or dead (given up, with the
@@ -165,7 +165,7 @@ class Outbox(Part):
         return OutboxCounts(*self._read("outbox_status", {"named": NAMED})[0])
 
     async def taken(self, rows: Iterable[PendingScore], now_ns: int, *, verify: bool) -> None:
-        """The destination took them; with ``verify`` they are looked for later, else that is that."""
+        """Note that the destination took these. With ``verify`` they are looked for later; otherwise they are done."""
         state = "sent" if verify else "stored"
         due_ns = now_ns + SETTLES_NS
         gone = [{"id": row.id, "version": row.version, "now": now_ns} for row in rows if row.body is None]
@@ -206,7 +206,7 @@ class Outbox(Part):
         await self._each("outbox_postpone", rows, {"due": due_ns, "reason": reason, "more": int(counts)})
 
     async def bring_forward(self, now_ns: int) -> None:
-        """What is further ahead than anything waits is of a clock that was set back: it is due now."""
+        """Make due now what lies further ahead than any wait: the clock was set back."""
         await self._do("outbox_bring_forward", {"now": now_ns, "ahead": now_ns + LONGEST_NS})
 
     async def wake(self) -> None:
@@ -265,7 +265,7 @@ class Untaken(Part):
                 self.any = bool(self._read("untaken_any", ())[0][0])
 
     def to_ask_for(self, now_ns: int, limit: int) -> list[tuple[bytes, int]]:
-        """Traces whose scores wait and that are to be looked for at their destination, and how often they were."""
+        """Traces with waiting scores to look for at their destination, and how often that was done."""
         return self._read("untaken_due", {"now": now_ns, "limit": limit}) if self.any else []
 
     async def asked(self, trace_id: bytes, due_ns: int) -> None:
@@ -273,7 +273,7 @@ class Untaken(Part):
         await self._do("untaken_asked", {"trace_id": trace_id, "due": due_ns})
 
     async def bring_forward(self, now_ns: int) -> None:
-        """Ask now for what is further ahead than anything waits, as in ``Outbox``."""
+        """Ask now for what lies further ahead than any wait, as in ``Outbox``."""
         if self.any:
             await self._do("untaken_bring_forward", {"now": now_ns, "ahead": now_ns + LONGEST_NS})
 

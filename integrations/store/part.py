@@ -89,7 +89,7 @@ class KeyValueTable(Part):
     """
 
     def all(self) -> dict[str, str]:
-        """All texts but those of rooms."""
+        """All texts except the rooms' own."""
         return {name: text for name, text in as_written(self._read("kept", ())).items() if _END_OF_ROOM not in name}
 
     def room(self, name: str) -> KeyValueRoom:
@@ -145,7 +145,7 @@ class Lru(Part, Generic[V]):
         return found
 
     async def put(self, things: Mapping[str, V], now_ns: int, most: int) -> None:
-        """Write values by key. Beyond ``most`` values, those that were not used for longest are deleted."""
+        """Write values by key. Beyond ``most`` values, the least recently used are deleted."""
         used, self._used = self._used, {}
         uses = [(at, key) for key, at in used.items()]
         rows = [(key, now_ns, thing) for key, thing in things.items()]

@@ -87,7 +87,7 @@ class PendingRevisions:
 
 @dataclass(frozen=True, slots=True)
 class LateReferenceQueue:
-    """The numbers of traces that wait, the oldest since ``oldest_ns`` (None without any), and of those given up."""
+    """The number of waiting traces, when the oldest began to wait (``oldest_ns``, or None), and the number given up."""
 
     waiting: int
     oldest_ns: int | None

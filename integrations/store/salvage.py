@@ -42,7 +42,7 @@ Columns: TypeAlias = Mapping[str, str]
 
 @dataclass(slots=True)
 class Salvaged:
-    """What came of it: rows that went on, by table, and of how many where that is known; where the damaged file is."""
+    """The result: rescued rows by table, the number there had been where known, and the damaged file's place."""
 
     kept_as: Path
     rows: dict[str, int] = field(default_factory=dict)
@@ -186,7 +186,7 @@ def _log_of(path: Path) -> Path:
 
 @contextmanager
 def _mended(log: Path, kept_as: Path) -> Iterator[None]:
-    """Have a damaged write-ahead log be whole for as long as the store is read; it is put back as it was."""
+    """Repair a damaged write-ahead log while the store is read, then put the original back."""
     mended = mended_log(log)
     if mended is None:
         yield

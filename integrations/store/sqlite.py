@@ -260,7 +260,7 @@ class Store(Part):
         return self._read("referred_of", (trace_id,))
 
     async def purge_turns(self, before_ns: int, abandoned_ns: int) -> None:
-        """Delete the turns of sessions that were judged before ``before_ns``, and of those that nobody judged.
+        """Delete turns of sessions judged before ``before_ns``, and unjudged ones from before ``abandoned_ns``.
 
         These are sessions whose last turn came before ``abandoned_ns``.
         """
@@ -372,7 +372,7 @@ class Store(Part):
             return [stored_verdict(text, at) for text, at in select(connection, "recent_verdicts", wanted)]
 
     def compared(self, wanted: ComparedFilter) -> list[ComparedVerdict]:
-        """Verdicts with what they may be compared by, newest first. Raises ``StoreError``, ``SearchTooLong``."""
+        """Verdicts with their fields for comparisons, newest first. Raises ``StoreError``, ``SearchTooLong``."""
         return read_compared(self.path, wanted)
 
     def verdicts_since(
@@ -467,7 +467,7 @@ class Store(Part):
 
     @contextmanager
     def _as_written(self) -> Iterator[None]:
-        """Name a text that is no JSON for what it is: damage."""
+        """Report stored text that is not JSON as damage."""
         try:
             yield
         except ValueError as error:

@@ -87,7 +87,7 @@ class FinishedTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTurn:
-    """A trace as a turn of a session, which is written with its end. ``turn`` is JSON; ``key`` names the session."""
+    """A trace as a turn of a session, written when the trace ends. ``turn`` is JSON; ``key`` names the session."""
 
     key: bytes
     service: str | None

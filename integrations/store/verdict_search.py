@@ -1,4 +1,4 @@
-"""Search of verdicts for people, by more than the store has indexes for, on a connection that nothing waits for."""
+"""Verdict search for people, also by fields without an index, on a connection of its own."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def search_verdicts(
 def _counts(
     connection: sqlite3.Connection, values: Mapping[str, object], wanted: VerdictFilter, *, inside: bool
 ) -> tuple[dict[str, dict[str, int]], bool, int | None]:
-    """How many match, by what one may choose; whether older ones were left out; of how many the metrics are."""
+    """Counts of matches by each choice; whether older ones were left out; how many verdicts the metrics cover."""
     counts: dict[str, dict[str, int]] = {}
     if inside:
         for of, value, number in select(connection, "count_verdicts", values):

@@ -265,7 +265,7 @@ def _ready(name: str, title: str, declared: str) -> Choice:
 
 
 def citation(source: str) -> str:
-    """Where a definition comes from, for people: without the chapters that only its authors have.
+    """A definition's source for people, without chapter numbers that only its authors can look up.
 
     >>> citation("seed 000, Task 1, Metric 3; rubrics §3, §9")
     'call-analysis benchmark, Task 1, Metric 3'

@@ -92,7 +92,7 @@ class SamplingSection(Section):
 
     @property
     def hash_key(self) -> bytes:
-        """The key of the hash of a trace id that decides; empty where the id itself does."""
+        """The key for hashing trace ids before they decide; empty if the id itself decides."""
         if self.randomness_key is not None:
             return secret_hash_key(self.randomness_key.get_secret_value())
         return PUBLIC_HASH_KEY if self.randomness == "hashed" else b""

@@ -96,14 +96,14 @@ def meanings(section: type[BaseModel]) -> Mapping[str, str]:
 
 
 def _named(annotation: object) -> Iterator[object]:
-    """The types of an annotation, those of its parts included."""
+    """The types in an annotation, including its parts' types."""
     yield annotation
     for part in get_args(annotation):
         yield from _named(part)
 
 
 def as_number(value: object, kinds: tuple[object, ...]) -> object:
-    """The number of a numeric text, where a number and no text is wanted; else the value as it is."""
+    """The number in a numeric text if the field takes numbers and no text; else the value unchanged."""
     if not isinstance(value, str) or str in kinds or not _NUMBER.fullmatch(value):
         return value
     if int in kinds and value.lstrip("+-").isdigit():
@@ -112,7 +112,7 @@ def as_number(value: object, kinds: tuple[object, ...]) -> object:
 
 
 def is_url(url: str) -> str:
-    """The address itself. Raises ``ValueError`` for what is none of http or https with a host."""
+    """The address itself. Raises ``ValueError`` unless it is http or https with a host."""
     try:
         parts = urlsplit(url)
         sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)

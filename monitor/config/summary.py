@@ -1,4 +1,4 @@
-"""The configuration shown: every value in force with its origin, and the JSON Schema of what may be set."""
+"""The configuration shown: every value in force with its origin, and the JSON Schema of all settings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def summary(loaded: Loaded) -> list[tuple[str, str, str]]:
 
 
 def in_force(config: Config) -> list[tuple[str, str, bool]]:
-    """(key, value, whether it was given) of the same values, for those who know the configuration only."""
+    """(key, value, whether it was given) of the same values, for callers that have only the configuration."""
     return [(each.key, each.text, each.given) for each in _values(config, ())]
 
 

@@ -75,7 +75,7 @@ def problem_of(error: ErrorDetails, location: Sequence[str | int], place: Place)
 
 
 def reported_once(refused: Sequence[Problem], known: Sequence[Problem]) -> list[Problem]:
-    """Refusals without those that only repeat another mistake.
+    """The refusals that do not merely repeat another mistake.
 
     A key that is required is not missed where it was misspelled; a value is not complained of where reading it failed
     already; a list all of whose entries are refused is not called empty.

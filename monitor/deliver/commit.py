@@ -119,7 +119,7 @@ class Commit:
         return StoredTurn(key=key, turn=text, **identity._asdict()) if key is not None else None
 
     def _goes_on(self, result: TraceResult) -> bytes | None:
-        """The session that takes no more turns and of which the trace is one more."""
+        """The session that this trace belongs to although it takes no more turns; None otherwise."""
         if self.sessions is None or result.turn is None:
             return None
         return self.sessions.full(result.turn.identity)

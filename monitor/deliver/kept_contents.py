@@ -193,7 +193,7 @@ Holding: TypeAlias = Literal["held", "kept"]
 
 
 class HeldSpans(NamedTuple):
-    """Spans of a trace in the store, and how they are held; None where nothing of it is."""
+    """A trace's spans in the store and how they are held; None where nothing is left of it."""
 
     spans: list[RawSpan]
     how: Holding | None

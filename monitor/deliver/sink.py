@@ -157,7 +157,7 @@ class ErasureRequest:
         return json.dumps(asdict(self))
 
     def names(self, record: Mapping[str, object]) -> bool:
-        """Whether the record of an outcome or of a verdict is of a trace that is to be erased."""
+        """Whether a record (an outcome or a verdict) belongs to a trace that is to be erased."""
         if record.get("trace_id") in self.traces:
             return True
         if record.get("user") in self.users or record.get("session_id") in self.sessions:

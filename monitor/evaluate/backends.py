@@ -139,7 +139,7 @@ class Synchronous:
 
 @dataclass(slots=True, kw_only=True)
 class Backends:
-    """The backends in the order in which they are asked. ``judge`` and ``embedding`` are those of them, or None.
+    """The backends in the order in which they are asked. ``judge`` and ``embedding`` are None if not among them.
 
     ``choice`` names the judge of each metric; a reload replaces it. Questions for another than the default one are
     ``Addressed``.

@@ -189,7 +189,7 @@ def _settings(section: JudgeSection, *, logprobs: bool) -> JudgeSettings:
 
 
 def _model(name: str, section: JudgeSection) -> JudgeModel:
-    """One model. Address, key and price are those of ``model``; panel members of other providers have their own."""
+    """One model. Address, key and price belong to ``model``; panel members of other providers have their own."""
     from sidejudge.integrations.judge.client import JudgeModel, TokenPrice  # noqa: PLC0415  # imported only where it is configured
 
     own = name.partition("/")[0] == section.model.partition("/")[0]

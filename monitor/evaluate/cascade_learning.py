@@ -1,4 +1,4 @@
-"""Cascade learning: verdicts that a strong judge saw too in, the thresholds that reach a stated agreement cheapest out.
+"""Cascade learning: verdicts checked by a strong judge in, the cheapest thresholds for a stated agreement out.
 
 The drawn verdicts without doubt represent all of them, by the inverse of their rate. Together with the doubtful ones
 they show the remaining errors and the cost of any other threshold.

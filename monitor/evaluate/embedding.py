@@ -135,7 +135,7 @@ class Embedder:
         return {**known, **await self._anew(left)} if left else known
 
     async def _known(self, texts: Sequence[str]) -> Vectors:
-        """The kept vectors, without those of another number of dimensions than the latest ones."""
+        """The kept vectors that have as many dimensions as the latest ones."""
         by_key = {self._key(text): text for text in texts}
         kept = {by_key[key]: vector for key, vector in (await self._cache.get(list(by_key))).items()}
         return {text: vector for text, vector in kept.items() if self._dimensions in (None, len(vector))}

@@ -153,7 +153,7 @@ class Evaluation:
 
     @property
     def open(self) -> tuple[Question, ...]:
-        """The questions to be asked now, each once, in the order in which they arose."""
+        """The questions to ask now, each once, in order of appearance."""
         requested = self._evaluation.questions
         return tuple([q for q in requested if q not in self._known]) if requested and not self.dropped else ()
 
@@ -165,7 +165,7 @@ class Evaluation:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """The reasons of the failed replies, without those of a stronger judge that the budget does not cover."""
+        """The reasons of failed replies, except a stronger judge's that the budget does not cover."""
         return tuple(
             reply.reason
             for question, reply in self._known.items()
@@ -333,7 +333,7 @@ class Evaluation:
 
 
 def _shares(requested: JudgementsByMetric) -> Mapping[str, float]:
-    """The share of a call's cost for each metric it was made for, by call. All its metrics have equal shares."""
+    """Each metric's share of a call's cost, by call. A call's cost is divided equally among its metrics."""
     metrics = Counter(call for each in requested.values() for call in {judgement.call for judgement in each})
     return {call: 1 / count for call, count in metrics.items()}
 

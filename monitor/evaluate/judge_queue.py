@@ -237,7 +237,7 @@ class JudgeQueue:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _fits(self, closing: Closing) -> bool:
-        """Whether this trace may be in memory together with those that are being asked about."""
+        """Whether this trace fits into memory beside the traces being judged."""
         return not self._decoded or sum(self._decoded.values()) + closing.decoded <= DECODED_BYTES
 
     @property
@@ -259,7 +259,7 @@ class JudgeQueue:
         return self.deferred, self.without_vectors
 
     def _next_line(self) -> DeferredTraces | None:
-        """The line whose first trace is to be started now; None where none is.
+        """The line whose first trace may start now; None if there is none.
 
         They take turns: after an outage of embeddings what does not need them does not wait behind all that does.
         """
@@ -346,7 +346,7 @@ class JudgeQueue:
         return True
 
     def _in_line(self, place: DeferredPlace, *, vectorless: bool) -> DeferredPlace:
-        """The place of a trace in the line in which it waits next: in another one it waits from now on."""
+        """A trace's place in its next line. If the line changes, its wait begins now."""
         if place.vectorless == vectorless:
             return place
         return replace(place, vectorless=vectorless, since_ns=self.clock_ns())
@@ -378,7 +378,7 @@ class JudgeQueue:
 
 @dataclass(frozen=True, slots=True)
 class DeferredPlace:
-    """A trace's place in the order of age. ``since_ns`` is when it was deferred in the line that it is in, in ns.
+    """A trace's place in the order of age. ``since_ns`` is when it was deferred into its present line, in ns.
 
     ``vectorless``: it waits for embeddings, else for the judge. ``share`` is the judged share at which it was drawn,
     None before the draw; a trace is drawn once. ``attempts`` counts failed requests to the judge, ``judgements`` are

@@ -128,7 +128,7 @@ _NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
 
 
 class SessionIdentity(NamedTuple):
-    """Whose session it is. Ids are the application's own, so two services may use the same one."""
+    """Identifies a session. Session ids are the applications' own, so two services may use the same one."""
 
     service: str | None
     environment: str | None

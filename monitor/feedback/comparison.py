@@ -85,7 +85,7 @@ def requested(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mappi
 
 
 def failing(rubric: Rubric) -> LabelledScore:
-    """The subject of a correction: the pass of the answer, which is false."""
+    """The subject of a correction: the answer's pass, with the value false."""
     return LabelledScore(rubric=rubric.id, metric=PASS, ours=pass_name(rubric.id))
 
 
@@ -117,7 +117,7 @@ class LabelComparison:
         self.corrected: dict[str, dict[str, bool | None]] = {}
 
     async def compare(self, labels: Sequence[Label], *, v3: bool) -> list[str | None]:
-        """Label by label, why it could not be compared; None: it was. Raises ``LangfuseError``."""
+        """For each label, why it could not be compared, or None if it was. Raises ``LangfuseError``."""
         wanted = [score for given, about in labels for each in about for score in each.ids(given.subject)]
         rows = await self._rows(wanted, v3=v3)
         return [_gravest([self._record(given, each, rows) for each in about]) for given, about in labels]

@@ -155,7 +155,7 @@ class HumanLabels:
 
     @property
     def is_read(self) -> bool:
-        """Whether the latest tick read everything that there is."""
+        """Whether the latest tick read all labels."""
         return self._read_ns is not None and not self._reason
 
     def agreements(self) -> list[Agreement]:
@@ -241,7 +241,7 @@ class HumanLabels:
         await self._remember(self._read_ns or 0)
 
     def _known(self) -> list[_Read]:
-        """All labels that are remembered; those that do not count too, so that they are not compared each time."""
+        """All remembered labels, including ones that do not count, so that they are not compared again."""
         return [*self._labels.values(), *self._others.values()]
 
     def _compare_again(self) -> None:

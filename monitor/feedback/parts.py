@@ -47,5 +47,5 @@ class FeedbackParts:
     judges: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def room(self, kind: str, most: int, within_s: float) -> Callable[[str], Awaitable[bool]] | None:
-        """Whether one more may be put in, where other monitors do so too; None: this one is alone."""
+        """A function that asks other monitors whether one more item may be added; None if this monitor is alone."""
         return None if self.fleet is None else Quota(self.fleet, kind, most, within_s).room

@@ -1,1 +1,1 @@
-"""Rounds over the fleet's database come in, leases and what other monitors share go out; away, each goes on alone."""
+"""Rounds over the fleet's database: leases and shared data go out. While it is away, each monitor goes on alone."""

@@ -200,7 +200,7 @@ class Fleet:
             yield transaction
 
     async def claim(self, task: str, *, take: bool) -> bool | None:
-        """Whether it is this monitor that does a task, which is done once; None: nobody does so far.
+        """Whether this monitor does a task that is done once in a fleet; None if nobody does it yet.
 
         Args:
             task: The name of the task.
@@ -389,7 +389,7 @@ class Quota:
         self._fleet, self._kind, self._most, self._within_s = fleet, kind, most, within_s
 
     async def room(self, name: str) -> bool:
-        """Whether this monitor may put it in; True again for what it may already."""
+        """Whether this monitor may add it; always True for what it was granted before."""
         try:
             async with self._fleet.transaction() as transaction:
                 return await claim_within(

@@ -54,7 +54,7 @@ def granted_usd(
     refused: float,
     monitors: int,
 ) -> float:
-    """US dollars that a monitor is granted on top of what it has.
+    """US dollars to grant a monitor in addition to its present budget.
 
     Args:
         limits: of the hour and the day.
@@ -76,7 +76,7 @@ def granted_usd(
 
 
 class FleetBudget:
-    """Exchanges what was spent for what may be spent, in each round of the fleet."""
+    """Reports spending and gets new budget, in each round of the fleet."""
 
     def __init__(self, budget: JudgeBudget, fleet: Fleet, clock_s: Callable[[], float]) -> None:
         self._budget, self._fleet, self._clock_s = budget, fleet, clock_s
@@ -202,7 +202,7 @@ class SharedAnswers:
         return bool(self._waiting) or time.monotonic() >= self._read_due_s
 
     async def round(self, transaction: Transaction) -> Callable[[], None]:
-        """Write what this monitor paid for, and read what others did."""
+        """Write this monitor's payments, and read the other monitors'."""
         shared = dict(list(self._waiting.items())[:AT_ONCE])
         await put_answers(transaction, shared)
         self._read_due_s = time.monotonic() + READ_EVERY_S

@@ -45,7 +45,7 @@ class FleetShare:
         return frozenset(n for n in self._known if self._fleet.held(self._lease(n)) is not None)
 
     def mine(self, trace_id: str) -> bool:
-        """Whether the trace is of a shard that is held."""
+        """Whether this monitor holds the trace's shard."""
         return shard_of(trace_id) in self.shards
 
     def cursor(self, shards: Collection[int], before_ns: int) -> int:
@@ -53,7 +53,7 @@ class FleetShare:
         return min(before_ns, *(self._cursors.pop(n, before_ns) for n in shards))
 
     async def round(self, transaction: Transaction) -> Callable[[], object]:
-        """Divide the shards among those who read, and hand over how far each was read, and what."""
+        """Divide the shards among the reading monitors; hand over each shard's position and what was read."""
         unrecorded = frozenset(self._unrecorded)
         if unrecorded:
             await shared.done(transaction, self._at, sorted(unrecorded))

@@ -1,4 +1,4 @@
-"""Whether the fleet's database answers, has this version's tables, and lets this role do what a monitor does."""
+"""Whether the fleet's database answers, has this version's tables, and grants this role a monitor's rights."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class SharedPlace:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a place held when it was read. ``version`` is that of its entries; no ``body`` where it is too large."""
+    """A place's contents when it was read, with its entries' ``version``; ``body`` is missing if it is too large."""
 
     version: int
     digest: str

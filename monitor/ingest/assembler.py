@@ -74,7 +74,7 @@ PASSED_OVER: Final = frozenset({Arrival.DUPLICATE, Arrival.TOO_LATE, Arrival.TOO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssemblyLimits:
-    """Durations in ns, as the configuration's ``assembly`` section has them; bytes are those of the payloads.
+    """The configuration's ``assembly`` limits: durations in ns, sizes in bytes of payload.
 
     ``idle_max_ns`` bounds what idle may grow to for a service that pauses longer; None: it does not grow.
     ``root_wait_ns`` is how long a trace without its root yet stays open; 0: no longer than any other.
@@ -355,7 +355,7 @@ class Assembler:
         return closings
 
     def _date_back(self, now_ns: int) -> None:
-        """The clock was set back: what it had dated ahead, in the store too, is of now."""
+        """After the clock was set back: date what lies ahead to now, also in the store."""
         for trace_id, entry in (*self._open.items(), *self._closed.items()):
             if entry.last_ns > now_ns:
                 entry.opened_ns, entry.first_ns = min(entry.opened_ns, now_ns), min(entry.first_ns, now_ns)

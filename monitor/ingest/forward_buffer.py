@@ -1,4 +1,4 @@
-"""Forward buffer: requests that upstream does not take for now are kept on disk, and sent in order once it does.
+"""Forward buffer: keeps requests on disk while upstream does not accept them, and sends them in order once it does.
 
 Requests with the same credentials form a lane, sent one by one, the oldest first. Lanes are independent, because a
 server that limits one project accepts another's requests. While a lane is *away* its new requests are kept untried.
@@ -75,7 +75,7 @@ def _is_anothers(came: UpstreamResponse) -> bool:
 
 
 class _Lane:
-    """Requests with the same credentials. ``taken`` counts those that upstream took, kept before or not."""
+    """Requests with the same credentials. ``taken`` counts all that upstream accepted, kept before or not."""
 
     def __init__(self) -> None:
         self.away = False
@@ -143,7 +143,7 @@ class ForwardBuffer:
         return self._store.count if self._store is not None else 0
 
     def oldest_ns(self) -> int | None:
-        """Since when the oldest request is kept, ns since the epoch; None: none is."""
+        """When the oldest kept request came, in ns since the epoch; None if none is kept."""
         return self._store.oldest_ns if self._store is not None else None
 
     def snapshot(self) -> Buffered:

@@ -51,7 +51,7 @@ _T = TypeVar("_T")
 
 
 class _ByAddress(Generic[_T]):
-    """Things by the address that they come from, each address's in the order in which they were added."""
+    """Items by address of origin; each address's items are in order of arrival."""
 
     def __init__(self) -> None:
         self._of: dict[str, dict[_T, None]] = {}
@@ -131,7 +131,7 @@ class OpenConnections:
         self._open.remove(connection, address)
 
     def rests(self, connection: HttpConnection, address: str) -> None:
-        """Put a connection that waits for a request behind those that have waited longer."""
+        """Queue a connection that waits for a request, behind the ones that have waited longer."""
         if self._open.remove(connection, address):
             self._open.add(connection, address)
 

@@ -117,7 +117,7 @@ class Listeners:
         return app
 
     def receiving(self, counts: IntakeCounts) -> Receiving:
-        """Return what has come in, by these counts of the intake."""
+        """The receiver's state for people, with these counts of the intake."""
         receiver = self.receiver
         return Receiving(
             protocols=("http", "grpc") if self._grpc else ("http",),
@@ -131,7 +131,7 @@ class Listeners:
         )
 
     def forwarding(self) -> Forwarding | None:
-        """Return what was forwarded; ``None`` if nothing is."""
+        """The forwarding's state for people; ``None`` if nothing is forwarded."""
         forward = self.forward
         if forward is None:
             return None

@@ -144,7 +144,7 @@ class TraceOutcomes:
         return trace_id in self._sampled_out
 
     def has_excluded(self, trace_id: bytes) -> bool:
-        """Whether this trace was counted as excluded when it came in, lately."""
+        """Whether this trace was recently counted as excluded on arrival."""
         return trace_id in self._excluded
 
     @property
@@ -178,7 +178,7 @@ class RecentIds:
         return len(self._young) + len(self._old)
 
     def learn(self, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
-        """Remember these; return those that were not known."""
+        """Remember these; return the new ones."""
         fresh = trace_ids
         if not (self._young.isdisjoint(trace_ids) and self._old.isdisjoint(trace_ids)):
             fresh = trace_ids - self._young - self._old

@@ -77,7 +77,7 @@ class Decision:
     thinned_upstream: bool = False
 
     def thinned(self, share: float) -> float | None:
-        """The third pass: of what was kept, only ``share`` in [0, 1] can be paid for.
+        """The third pass: only ``share`` in [0, 1] of the kept traces can be paid for.
 
         The probability of being kept by all passes, or None when this one does not keep it. Nested like the others: a
         trace that a small share keeps a larger one keeps too.

@@ -70,7 +70,7 @@ class UpstreamTrust:
     """Decides on the claims of traces. ``trusted`` None: nobody is believed. Used by one thread at a time."""
 
     def __init__(self, trusted: TrustedUpstreamSection | None, *, independent: bool) -> None:
-        """``independent``: what is drawn here is independent of what is drawn upstream, so probabilities multiply."""
+        """``independent``: sampling here does not depend on sampling upstream, so probabilities multiply."""
         self.trusted, self._independent = trusted, independent
         self.disbelieved: Counter[Disbelief] = Counter()
         self.begun_by_callers = 0
@@ -115,7 +115,7 @@ class UpstreamTrust:
         seen.believed += self._weight(believed, own) - seen.believed / LATEST
 
     def unsigned(self, service: str | None) -> None:
-        """A handover came without a signature that is known, and is taken for what an application sends."""
+        """Note a handover without a known signature; it is treated as an application's request."""
         self._disbelieve(self._service(service), "unsigned")
 
     def _weighed(

@@ -1,4 +1,4 @@
-"""Calibrate embedding: pairs of texts in, thresholds of the configured model out, and into its configuration.
+"""Calibrate embedding: pairs of texts in, the configured model's thresholds out, also into the configuration.
 
 Pairs are ours or come from JSON Lines (``{"kind": "statement", "one": "…", "other": "…", "same": true}``). The other
 lines and comments of the configuration file stay as they are.
@@ -24,7 +24,7 @@ from sidejudge.scoring.evaluators.embedding import cosine, unit
 
 
 async def fit_thresholds(section: EmbeddingSection, pairs: Sequence[MeaningPair]) -> list[FittedThreshold]:
-    """The threshold of each kind of which there are pairs. Raises ``EmbeddingError``."""
+    """The threshold of each kind that has pairs. Raises ``EmbeddingError``."""
     texts = list(dict.fromkeys(text for pair in pairs for text in (pair.one, pair.other)))
     library = LiteLLM()
     model = embedding_model(section, library)

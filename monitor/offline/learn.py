@@ -105,7 +105,7 @@ _TRUE = frozenset({"true", "yes", "pass", "passed", "good", "success"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSource:
-    """Which cases of the files are looked at, under which name, and when one is good.
+    """Which of the files' cases to use, under which name, and when a case counts as good.
 
     Attributes:
         match: The condition on a case.
@@ -129,7 +129,7 @@ class RunSource:
         histories: Sequence[str] = (),
         engine: Engine | None = None,
     ) -> Iterator[ObservedRun]:
-        """The runs of all files and histories; a line that is no case is complained of.
+        """The runs of all files and histories; ``complain`` gets each line that is not a case.
 
         ``engine`` is where the lines of cases are read; None: here.
         """
@@ -241,7 +241,7 @@ def stored_runs(path: Path) -> Iterator[StoredRun]:
 
 
 def named_run(trace_id: str, details: TraceDocument) -> Case | None:
-    """The case of a trace of which only the details are known; None where they name no calls."""
+    """The case of a trace known only by its details; None if they name no calls."""
     calls = details.get("calls")
     if not isinstance(calls, list):
         return None

@@ -1,4 +1,4 @@
-"""Prune: our scores in Langfuse that ``sinks.langfuse.scores`` does not ask for, left there by an earlier setting.
+"""Prune: deletes our scores in Langfuse that ``sinks.langfuse.scores`` no longer asks for.
 
 A score is ours where its id is the one that its subject and its name make. The pass and the composite stay. Deletions
 that were requested and that Langfuse may not have done yet stand in a file beside the store.
@@ -77,7 +77,7 @@ KEPT_S: Final = 7 * 24 * 3600.0
 
 
 class AskedDeletions:
-    """The ids of scores of one Langfuse whose deletion was asked for, over several calls of the command.
+    """The ids of scores of one Langfuse whose deletion was requested, kept between calls of the command.
 
     A file that cannot be read or written costs no more than a second request for the same deletion.
     """

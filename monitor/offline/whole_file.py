@@ -15,7 +15,7 @@ _IN_PLACE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUS
 
 
 def write_whole(path: Path, text: str, *, check: Callable[[Path], object] | None = None, new_mode: int = 0o666) -> None:
-    """Put a text in the place of a file; a pipe or a device gets it as it is. Raises ``OSError``, naming ``path``.
+    """Replace a file's text at once; pipes and devices are written directly. Raises ``OSError``, naming ``path``.
 
     Args:
         path: the file; a link stays, and what it leads to is replaced.

@@ -1,1 +1,1 @@
-"""Peers: closed traces come in; those that may lack spans held by another monitor wait here until they are whole."""
+"""Peers: closed traces come in; a trace with spans at another monitor waits here until it is whole."""

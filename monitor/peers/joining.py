@@ -47,7 +47,7 @@ class Transport(Protocol):
         """What a monitor holds of these traces, each with whether its root is here; None: no answer."""
 
     async def send(self, peer: Peer, trace_ids: Sequence[bytes]) -> set[bytes]:
-        """Send all spans of these traces; return those that were taken."""
+        """Send all spans of these traces; return the accepted traces."""
 
     async def end(self, trace_ids: Sequence[bytes]) -> None:
         """End these traces as handed over."""
@@ -121,7 +121,7 @@ class Joining:
         return True
 
     async def round(self) -> None:
-        """Ask the other monitors about waiting traces, and release those that are whole or have waited long enough."""
+        """Ask the other monitors about waiting traces, and release traces that are whole or have waited long enough."""
         self.more.clear()
         try:
             await self._read_starts()
@@ -154,7 +154,7 @@ class Joining:
                 held.start_ns = found.get(trace_id) or 0
 
     async def _ask_all(self, asked: Mapping[str, Sequence[_Held]]) -> set[bytes]:
-        """Ask every monitor that is concerned; return the traces of which some answer is missing."""
+        """Ask every monitor concerned; return the traces for which an answer is missing."""
         asking = (self._ask(name, several) for name, several in asked.items())
         missing: set[bytes] = set()
         # What one was sending is ended here before another's failure is raised.
@@ -183,7 +183,7 @@ class Joining:
         return missing
 
     async def answer(self, asker: Peer, traces: Mapping[bytes, bool]) -> dict[bytes, Holding]:
-        """Answer another monitor's question, and send it the spans that it is to have."""
+        """Answer another monitor's question, and send it the spans of traces that it takes over."""
         known = {trace_id: mine for trace_id in traces if (mine := self._assembler.has_root(trace_id)) is not None}
         yields = [trace_id for trace_id, mine in known.items() if self._yields(trace_id, mine, traces, asker.name)]
         answers = dict.fromkeys(known, Holding.KEEPS)
@@ -198,7 +198,7 @@ class Joining:
         return not self._assembler.is_judged(trace_id) and asker < self.name
 
     async def _give(self, peer: Peer, trace_ids: Sequence[bytes]) -> set[bytes]:
-        """Send traces to a monitor; return those that are no longer here, or are there as well."""
+        """Send traces to a monitor; return the traces that are no longer here, or exist there as well."""
         sizes = {trace_id: self._assembler.size(trace_id) for trace_id in trace_ids}
         sent = await self._transport.send(peer, trace_ids)
         # What came in meanwhile was not sent: such a trace stays, and is asked about again.

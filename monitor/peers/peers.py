@@ -14,7 +14,7 @@ _MOST_CHANGES: Final = 1_000
 
 @dataclass(slots=True)
 class Peer:
-    """Another monitor. ``run`` names its process; ``lost_ns`` is since when it does not answer, None while it does."""
+    """Another monitor. ``run`` names its process; ``lost_ns`` is when it stopped answering, None while it answers."""
 
     name: str
     run: str

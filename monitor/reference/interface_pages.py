@@ -33,7 +33,7 @@ def cli_page() -> str:
 def every_command(
     group: click.Group = main, above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command with the words that call it; a group comes before those that are in it."""
+    """Every command with the words that call it; a group precedes its commands."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)

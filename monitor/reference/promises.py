@@ -48,7 +48,7 @@ def _typed(where: str, field: SchemaField) -> Iterator[str]:
 
 
 def python() -> Iterator[str]:
-    """Names of the front door, with the parameters of what is called and what it cannot be called without."""
+    """Names of the front door; callables with their parameters, required ones marked."""
     for module in _FRONT:
         for name in import_module(module).__all__:
             yield from _called(f"{module}.{name}", getattr(import_module(module), name))
@@ -93,7 +93,7 @@ def configuration() -> Iterator[str]:
 
 
 def configuration_values() -> Iterator[str]:
-    """What the keys of the configuration take: types, and the values of those that have few."""
+    """The configuration keys' types, and the values of keys with few choices."""
     schema = SCHEMAS["configuration"]()
     for field in schema_fields(schema, schema):
         yield from _typed("", field)

@@ -285,7 +285,7 @@ class Reevaluation:
 
 
 def _details(result: TraceResult, before: TraceDocument) -> TraceDocument:
-    """The details of the revision, with those that only the first evaluation knew."""
+    """The revision's details, with details that only the first evaluation knew."""
     details: TraceDocument = {**result.details, "read_again_at": iso_time(result.ended_ns)}
     if "session" in before:
         details["session"] = before["session"]

@@ -80,7 +80,7 @@ class RevisionSchedule:
         self._revived = False
 
     def _still_owed(self, trace_id: bytes) -> bool:
-        """Whether a trace's references are others than those of its verdict, and nobody else is judging it."""
+        """Whether a trace's references differ from its verdict's, and nobody else is judging it."""
         return not self._under_way(trace_id) and self._references.wanted(trace_id) is not None
 
     def snapshot(self) -> LateReferenceSnapshot:
@@ -177,7 +177,7 @@ class RevisionSchedule:
         return own[0] if len(own) == len(answers) else None
 
     async def _read(self, langfuse: Langfuse, server: LangfuseServer, due: DueRevision) -> None:
-        """Read one trace and have it judged, if it is as whole as it was."""
+        """Read one trace and have it judged, if no part of it is missing since."""
         before = await asyncio.to_thread(self._store.details, due.trace_id)
         if not await asyncio.to_thread(self._still_owed, due.trace_id) or (before and not before["verdicts"]):
             await self._owed.done(due)

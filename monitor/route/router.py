@@ -100,7 +100,7 @@ class Router:
         self._scenarios = {name: parse_scenario(name, data) for name, data in scenarios.items()}
 
     def take_routes_of(self, other: Router) -> None:
-        """Replace routes, scenarios and budgets by those of another router: the configuration was reloaded."""
+        """Take over another router's routes, scenarios and budgets: the configuration was reloaded."""
         self.__dict__ |= other.__dict__
 
     def route(self, case: Case) -> Route | Excluded | NotARun | None:
@@ -176,7 +176,7 @@ class Router:
 
 
 def router_of(config: Config) -> Router:
-    """The router of traces; that of sessions is made of their own section."""
+    """The router of traces; sessions have their own, made from their own section."""
     return Router(
         config.routes,
         config.scenarios,

@@ -114,7 +114,7 @@ class SilentRoutes:
                 yield f"{route.described} matched 0 of {total}; {'; '.join(taken or arrived)}"
 
     def _arrived(self, key: str) -> str:
-        """The most frequent values of what a route asks for: ``name seen: 'invoke_agent support' (60)``."""
+        """The most frequent values of a route's key: ``name seen: 'invoke_agent support' (60)``."""
         counts: Counter[str] = Counter()
         for known, count in (+self._seen).items():
             counts[repr(value[:_LENGTH]) if (value := known[_ASKED.index(key)]) is not None else "unknown"] += count

@@ -60,7 +60,7 @@ def max_open_spans(assembly: AssemblySection) -> int:
 
 
 def session_limits(section: SessionsSection) -> SessionLimits:
-    """When sessions are closed, and how long they are."""
+    """When sessions close, and how long they may be."""
     return SessionLimits(idle_ns=section.idle.ns, late_ns=section.late.ns, max_turns=section.max_turns)
 
 

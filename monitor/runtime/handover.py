@@ -65,7 +65,7 @@ class _Batch:
 
 
 class Handover:
-    """Sends traces to one address. ``end`` is called with those that were taken, and commits how they ended."""
+    """Sends traces to one address. ``end`` is called with the accepted ones, and commits how they ended."""
 
     def __init__(
         self, to: str, headers: Mapping[str, str], timeout_s: float,
@@ -117,7 +117,7 @@ class Handover:
             yield batch
 
     def _add(self, batch: _Batch, trace_id: bytes, chunks: Sequence[StoredChunk]) -> None:
-        """Add a trace without its damaged chunks; one of which nothing can be read stays here."""
+        """Add a trace without its damaged chunks; a trace that cannot be read at all stays here."""
         first, readable = chunks[0], False
         threshold = min(chunk.threshold for chunk in [each for each in chunks if not each.done] or chunks)
         for chunk in chunks:

@@ -168,7 +168,7 @@ class TraceLog:
 
 
 def _judge_failure(result: TraceResult) -> str | None:
-    """The first metric that a judge failed to answer for, and why, without quoted contents."""
+    """The first metric without a judge's answer, and why, without quoted contents."""
     for verdict in result.changed:
         for score in verdict.scores:
             if isinstance(score.result, Failed):

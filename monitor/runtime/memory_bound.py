@@ -42,7 +42,7 @@ _COPIES: Final = 5
 
 
 class MemoryPart(NamedTuple):
-    """One part of the memory: what it is for, bytes at most, and the keys of the configuration that decide on it."""
+    """One part of the memory: its use, its limit in bytes, and the configuration keys that set it."""
 
     name: str
     max_bytes: int

@@ -1,4 +1,4 @@
-"""Own facts: the monitor's snapshot comes in, what alerts about the monitor itself go by goes out."""
+"""Own facts: the monitor's snapshot comes in, the facts for alerts about the monitor itself go out."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ class MonitorParts(ABC):
         )
 
     def _learn_cascades(self) -> None:
-        """Have the configured choice of judges go by what is learned of cascades."""
+        """Let the choice of judges follow the learned cascades."""
         self.cascade_learning.section = self.config.evaluators.cascade
         if self.backends.others is not None:
             self.backends.others.choice = replace(judge_choice(self.config), learned=self.cascade_learning)

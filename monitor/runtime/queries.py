@@ -427,12 +427,12 @@ class MonitorQueries:
         return self._parts.revisions.snapshot()
 
     def _trace_url(self, trace_id: str) -> str | None:
-        """The trace's page in the Langfuse that scores go to, else in that which traces are read from."""
+        """The trace's page in the Langfuse to which scores go, else in the one from which traces come."""
         langfuse = self._parts.sinks.langfuse or self._parts.pull
         return None if langfuse is None else langfuse.trace_url(trace_id)
 
     def _exports(self) -> list[ExportSnapshot]:
-        """Where scores, own telemetry and notices go to, and how far they have come."""
+        """The destinations of scores, own telemetry and notices, and the progress of each."""
         fed = self._parts.annotating.exports() if self._parts.annotating else ()
         return [*self._parts.sinks.snapshots(), *fed, *self._parts.notifications.exports()]
 
@@ -444,7 +444,7 @@ def _one_more(query: VerdictQuery | TraceQuery) -> dict[str, Any]:
 
 
 def _bounds(choice: ServiceChoice) -> tuple[float, float | None]:
-    """The range of the metric; that of a rubric's own is not known, and open above."""
+    """The metric's range; for a declared rubric's own metric it is unknown, and open above."""
     rubric = RUBRICS.get(choice.rubric)
     found = next((each.metric for each in rubric.criteria if each.metric.id == choice.metric), None) if rubric else None
     if found is not None:

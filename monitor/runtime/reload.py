@@ -86,14 +86,14 @@ class Reload:
             return result
 
     async def look_at_files(self) -> ReloadResult | None:
-        """Reload if a file has changed since it was last read; None: none has."""
+        """Reload if a file has changed since it was last read; None if none has."""
         if not await asyncio.to_thread(lambda: self._files.changed):
             return None
         await asyncio.sleep(SETTLE_S)  # an editor may still be writing
         return await self()
 
     async def look_at_prompts(self) -> ReloadResult | None:
-        """Reload if a prompt of Langfuse has another text now; None: none has."""
+        """Reload if a prompt in Langfuse has changed; None if none has."""
         await self._remember_prompts()
         changed = await asyncio.to_thread(self._loaded.prompts.changed)
         if not changed:
@@ -163,7 +163,7 @@ class Reload:
 
 
 def _unfit(config: Config, rubrics: Collection[str], judges: Collection[str]) -> str | None:
-    """Why the sections that are reloaded do not fit those that a restart changes; None: they do.
+    """Why the reloaded sections do not fit the sections that only a restart changes; None if they do.
 
     Args:
         config: Sections of both kinds.

@@ -68,7 +68,7 @@ _LARGE: Final = 4 << 20
 
 
 def keep_freed_memory() -> None:
-    """Set the thresholds of this process, and one heap, where its C library is glibc; another one is left as it is."""
+    """With glibc, set this process's allocation thresholds and a single heap; other C libraries are left alone."""
     if sys.platform != "linux":
         return
     import ctypes  # noqa: PLC0415 - only here

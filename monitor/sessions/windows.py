@@ -39,7 +39,7 @@ _NEVER_NS: Final = 1 << 63
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLimits:
-    """Durations in ns. ``max_bytes`` are those of a session's turns as stored, ``max_open_bytes`` of all open ones."""
+    """Durations in ns. ``max_bytes`` limits a session's stored turns, ``max_open_bytes`` those of all open sessions."""
 
     idle_ns: int = 900 * SECOND_NS
     late_ns: int = 900 * SECOND_NS
@@ -50,7 +50,7 @@ class SessionLimits:
 
 
 class StoredTurnHead(NamedTuple):
-    """A turn found at start; ``revision`` and ``judged_ns`` are those of its session's last judging, or None.
+    """A turn found at start; ``revision`` and ``judged_ns`` describe its session's last judging, or are None.
 
     ``done_ns`` is when its session was judged with it, or went on since; None: it is not judged with it yet.
     """
@@ -240,7 +240,7 @@ class SessionWindows:
                 self._drop(session)
 
     def grown_ns(self, now_ns: int) -> int:
-        """What was judged before this, in ns, takes no more turns: those that it has are not needed."""
+        """Sessions judged before this time, in ns, take no more turns, so their stored turns are not needed."""
         return min([now_ns - self._limits.late_ns, *(session.closed_ns for session in self._awaiting.values())])
 
     def forget(self, closed_before_ns: int) -> None:

@@ -1,4 +1,4 @@
-"""Condition: one thing that is watched, as a value with one function. The facts of one look come in, findings go out.
+"""Condition: one watched thing, as a value with one function. The facts of one look come in, findings go out.
 
 Facts are all that is known at one look, as plain values; a finding is what it found of one instance of a condition.
 """
@@ -108,7 +108,7 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertFinding:
-    """``breached`` is ``None`` when there is too little data, which is neither a breach nor a recovery.
+    """``breached`` is ``None`` if there is too little data: neither a breach nor a recovery.
 
     ``undecided``: the data contradict themselves, and an alert that exists stays as it was. ``shown``: the figures
     beside it show it too; where only evidence of what came before does, an alert that was muted or unknown stays so.

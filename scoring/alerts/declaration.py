@@ -194,7 +194,7 @@ class Declaration:
         return NONE if self.policy.mode == "point" else self.hysteresis
 
     def new_sequence(self, rubric: str) -> ConfidenceSequence:
-        """A confidence sequence with levels at the rubric's thresholds, at those of a recovery, and for a bound."""
+        """A confidence sequence with levels at the rubric's thresholds, at the recovery thresholds, and for a bound."""
         plain = self.policy_of(rubric).thresholds
         raised = plain.raised(self.rule.recovery_margin)
         return self.sequence_at((*GRID, plain.warning, plain.critical, raised.warning, raised.critical))

@@ -132,7 +132,7 @@ class AlertEvent:
 
     @property
     def bare(self) -> Self:
-        """The event without what illustrates it: the traces, and what is known of their failures."""
+        """The event without its illustration: example traces and details of their failures."""
         return replace(self, examples=(), failure=None, explained=None)
 
     def to_json(self) -> Mapping[str, object]:

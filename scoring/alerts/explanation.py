@@ -1,4 +1,4 @@
-"""Explanation: how many cases fail now and failed before, where the excess failures are, and what was new at that time.
+"""Explanation: how many cases fail now and failed before, where the excess failures are, what was new then.
 
 The verdicts since a drop began are divided by several dimensions in turn (version, tenant, name). Failures beyond the
 earlier ratio are the *excess*; the share of it that has a value is what that value explains::
@@ -63,7 +63,7 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstSlice:
-    """The traffic with ``value`` in the dimension ``by``: its pass ratio, and that of all other traffic.
+    """The traffic with ``value`` in the dimension ``by``: its pass ratio, and the other traffic's.
 
     ``share`` in [0, 1] is its part in the excess failures. The value comes from traces: escape it.
     """

@@ -137,7 +137,7 @@ class Calibration:
         return self._sums.again
 
     def mixed(self) -> Iterator[str]:
-        """Why a rubric's figures are no single judge's: its verdicts are of several versions, or by several judges."""
+        """Why a rubric's figures mix judges: its verdicts come from several versions, or from several judges."""
         for rubric in sorted({rubric for rubric, _ in self._sums.compared}):
             for what, known in (("versions", self._sums.versions), ("judges", self._sums.judges)):
                 if len(names := known.get(rubric, ())) > 1:

@@ -1,4 +1,4 @@
-"""Embedding calibration: cosines of pairs that people call same or different come in, the model's thresholds go out."""
+"""Embedding calibration: cosines of pairs that people labelled same or different in, the model's thresholds out."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Bias:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReport:
-    """How one judge did. Rates are in [0, 1], of the first repeat but for ``answered``, ``parsed`` and ``repaired``.
+    """One judge's results. Rates are in [0, 1]; except ``answered``, ``parsed`` and ``repaired``, of the first repeat.
 
     ``parsed``: answers that were valid at once; ``repaired``: the share of the others that were valid when asked again.
     ``same``: questions with the same answer in every repeat. ``leaning``: in which direction answers are wrong.

@@ -18,7 +18,7 @@ _ASKING = frozenset(("user", "human", None))
 
 
 def turns(case: Case) -> tuple[Utterance, ...] | Unavailable:
-    """The turns in order, numbered from 0: those of the transcript, else the messages of the input.
+    """The turns in order, numbered from 0: the transcript's turns, else the input's messages.
 
     In a transcript that is text each line is a turn. The output is the last turn unless the conversation already ends
     with it. An incomplete trace has no conversation to judge: a lost turn cannot be distinguished from one that did not

@@ -121,7 +121,7 @@ def _requested(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequenc
 
 
 def _stands_alone(calls: Sequence[Span]) -> Span | None:
-    """The model call that gives the answer, where it was shown nothing of what an earlier one was asked or answered.
+    """The answering model call, if it was shown neither the request nor the answer of an earlier call.
 
     So it is in a batch: there the answer belongs to its own request, not to that of the first call.
     """

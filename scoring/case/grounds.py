@@ -1,4 +1,4 @@
-"""Grounds: the sources, ground truth and criteria that an answer is judged by, and the scenario that states them.
+"""Grounds: the sources, ground truth and criteria for judging an answer, and the scenario that states them.
 
 Metrics look here for something to judge by, and a judge's prompt shows the same.
 """
@@ -49,7 +49,7 @@ def stated_scenario(case: Case) -> Scenario | Unavailable | None:
 
 
 def headless(case: Case) -> bool:
-    """Whether the top of the trace never came, so that it is unknown which step speaks for the trace."""
+    """Whether the top of the trace never came; then it is unknown which step speaks for the trace."""
     trace = case.trace
     return trace is not None and not case.complete and trace.root is None and case.completion != "pseudo_root"
 
@@ -181,7 +181,7 @@ def cut_at(case: Case) -> int | None:
 
 
 def _texts(case: Case) -> Iterator[str]:
-    """The texts of a trace that one attribute may hold as they are."""
+    """The texts of a trace that a single attribute may hold unchanged."""
     for span in () if case.trace is None else case.trace.spans:
         called = (span.tool.arguments, span.tool.result) if span.tool is not None else ()
         yield from (text for text in (span.system_prompt, span.input, span.output, *called) if isinstance(text, str))

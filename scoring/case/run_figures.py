@@ -35,7 +35,7 @@ class RunFigures(NamedTuple):
 
 
 def tokens(case: Case) -> int | None:
-    """Tokens of input and output; None where those of either are unknown."""
+    """Tokens of input and output together; None where either is unknown."""
     return None if case.input_tokens is None or case.output_tokens is None else case.input_tokens + case.output_tokens
 
 

@@ -106,7 +106,7 @@ def component(bounds: tuple[float, float | None], *, higher: bool) -> Callable[[
 
 
 def read_anchors(reading: Reading, kind: AnswerKind, choices: Sequence[str | float]) -> Anchors:
-    """The anchors of a question; where none are declared, those of both ends and of ``good`` and ``acceptable``.
+    """The anchors of a question; by default both ends, ``good`` and ``acceptable``.
 
     A mistake is noted in ``reading``.
     """

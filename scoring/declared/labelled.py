@@ -1,4 +1,4 @@
-"""Labelled examples: cases that people labelled come in, the few that a question shows its judge go out.
+"""Labelled examples: cases that people labelled in, the few that a question shows to its judge out.
 
 A label either serves as an example or measures. The id of its case alone decides which, so that a judge is never
 measured by what it was shown, and the choice of examples does not change what is measured.

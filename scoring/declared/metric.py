@@ -252,7 +252,7 @@ _ROUNDING: Final = 1e-3
 
 
 def _at_most_1(measure: Measure) -> Measure:
-    """The measure, which fails above 1: a score of another scale would pass, and count as the best, whatever it is."""
+    """The measure, except that it fails above 1: a score on another scale would always pass as the best."""
 
     def checked(result: Result) -> Result:
         if not isinstance(result, Scored) or result.value <= 1 + _ROUNDING:

@@ -75,7 +75,7 @@ def _base(reading: Reading, sources: Sources) -> Rubric | None:
 
 
 def _match(reading: Reading) -> SpanMatch | None:
-    """Which spans are judged; None where whole traces or sessions are."""
+    """Which spans to judge; None to judge whole traces or sessions."""
     if reading.one_of("judges", JUDGES, "traces") != "spans":
         if reading.has("spans"):
             reading.complain("belongs to judges: spans", "spans")
@@ -96,7 +96,7 @@ def _match(reading: Reading) -> SpanMatch | None:
 def _criteria(
     reading: Reading, base: Rubric | None, sources: Sources, match: SpanMatch | None
 ) -> tuple[list[Criterion], set[str]]:
-    """All criteria in order, and the ids of those whose weight is stated."""
+    """All criteria in order, and the ids of criteria with a stated weight."""
     made = {each.metric.id: each for each in base.criteria} if base is not None else {}
     offered = {each.metric.id: each for each in base.opt_in} if base is not None else {}
     given = reading.given.get("metrics", [])

@@ -70,7 +70,7 @@ def _begun(case: Case, span: Span, measure: Measure) -> Begun:
 
 
 def _asking(steps: Steps, step: Case) -> Steps:
-    """The same steps, with questions that carry the span's texts, because the case holds those of the whole trace."""
+    """The same steps, with the span's texts in each question: the case holds the whole trace's texts."""
     replies: Sequence[Reply] | None = None
     while True:
         try:

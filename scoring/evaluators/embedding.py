@@ -64,7 +64,7 @@ SAME_STATEMENT: Final = 0.80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CosineThresholds:
-    """Cosines from which two names, and two statements, are the same. They depend on the model."""
+    """Least cosines at which two names, or two statements, count as the same. They depend on the model."""
 
     entity: float = SAME_ENTITY
     statement: float = SAME_STATEMENT
@@ -144,7 +144,7 @@ def _compared(
 
 
 def _mark(least: float) -> str:
-    """A threshold: two decimals, or all that it has."""
+    """A threshold with two decimals, or with all of its own if it has more."""
     text = f"{least:.2f}"
     return text if float(text) == least else f"{least:.9g}"
 

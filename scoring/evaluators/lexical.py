@@ -1,4 +1,4 @@
-"""Lexical evaluator: a question comes in, an answer by quotes, times, numbers, names and words goes out, in any script.
+"""Lexical evaluator: answers questions by quotes, times, numbers, names and words, in any script.
 
 ``answer`` estimates, for a monitor without a judge. ``prove`` answers only what words prove (a quote at its time, a
 contradicting number or name), and leaves the rest to the configured judge.

@@ -1,4 +1,4 @@
-"""Answers: a judge's text comes in, the valid answers by question id and the faults of the others go out.
+"""Answers: a judge's text comes in; valid answers by question id, and the others' faults, go out.
 
 A value that was not offered is no answer. A fault names the place and the rule, never the content, because a judge's
 answer may repeat the material.
@@ -35,7 +35,7 @@ REASON_CUT: Final = f"reason cut to {MAX_WORDS} words"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedValue:
-    """One answer. ``value`` is of the type that the question's docstring names; ``reason`` is the judge's own.
+    """One answer. ``value`` has the type named in the question's docstring; ``reason`` is the judge's own text.
 
     ``prompt_version`` is the SHA-256 of the prompt files of this question, independent of other questions in the same
     call. ``flags`` note repairs made in reading it. ``certainty`` is its probability by the model's tokens, None where

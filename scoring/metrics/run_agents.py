@@ -58,7 +58,7 @@ def _outputs(trace: Trace) -> Iterator[tuple[Span, str]]:
 )
 @of_trace
 def outputs_vary(_case: Case, trace: Trace) -> Result:
-    """The share of sub-agents' runs that return something else than an earlier run of the same sub-agent did."""
+    """The share of sub-agents' runs whose result differs from earlier runs of the same sub-agent."""
     seen = set[tuple[str, str]]()
     found: list[tuple[str | None, Reason]] = []
     read = 0

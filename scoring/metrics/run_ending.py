@@ -181,7 +181,7 @@ def _task(trace: Trace, last: Span) -> Span | None:
 
 
 def _last_step(trace: Trace, last: Span) -> Span | None:
-    """The step right below the agent in which the last model was called, if it failed and nothing came of that.
+    """The step right below the agent with the last model call, if it failed and had no consequence.
 
     OpenAI's agents give an error by which a run ends, such as an answer of the wrong type, to the turn alone. Of agents
     within each other it is the outer one whose step counts: it gets over what fails in the others, as over tools.
@@ -357,7 +357,7 @@ def _has_no_outcome(step: CallStep) -> bool:
 
 
 def _not_recorded(case: Case) -> bool:
-    """Whether there may be an answer: of what could give it nothing was recorded, not even that it was empty.
+    """Whether an answer may exist unrecorded: no step that could give one recorded anything, not even emptiness.
 
     Clients that record requests leave out answers all the same: of streams, or because they send them elsewhere.
     """

@@ -115,7 +115,7 @@ def _schema(declared: Json) -> str | None:
 
 
 def _compiled(schema: str) -> jsonschema_rs.Validator | None:
-    """None for what is no schema. Patterns run in linear time, and nothing is fetched."""
+    """The schema's validator; None for an invalid schema. Patterns run in linear time, and nothing is fetched."""
     import jsonschema_rs  # noqa: PLC0415  # 4.5 MB, for those who have schemas
 
     try:
@@ -214,14 +214,14 @@ def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset
 
 
 def _long_number(error: jsonschema_rs.ValidationError) -> bool:
-    """Whether a value is of another type only because a whole number of more than 64 bits is read as its digits."""
+    """Whether a type differs only because a whole number of more than 64 bits is read as text."""
     value = error.instance
     of_type = bool(error.schema_path) and error.schema_path[-1] in {"type", "anyOf", "oneOf"}
     return of_type and isinstance(value, str) and _LONG_NUMBER.fullmatch(value) is not None
 
 
 def _words(error: jsonschema_rs.ValidationError) -> Reason:
-    """The place and the rule of a misfit, without the value, which is contents."""
+    """A misfit's place and rule, without the value: that is contents."""
     path = part(label(".".join(str(each) for each in error.instance_path)))
     rule = part(label(str(error.schema_path[-1]) if error.schema_path else "schema"))
     if path.text:
@@ -266,7 +266,7 @@ def tools_tried(case: Case, trace: Trace) -> Result:
 
 
 def _is_graph(span: Span) -> bool:
-    """Whether a chain is the run of a LangGraph graph, which is an agent without the name."""
+    """Whether a chain is the run of a LangGraph graph, an agent in all but name."""
     return span.kind is SpanKind.CHAIN and span.name.lower().startswith(_GRAPH)
 
 

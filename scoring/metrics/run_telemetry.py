@@ -51,7 +51,7 @@ def telemetry(case: Case, trace: Trace) -> Result:
 
 
 def _skewed(trace: Trace) -> str | None:
-    """The first span that begins too long before its parent; None where none does."""
+    """The first span that begins too long before its parent, or None."""
     for span in trace.spans:
         parent = trace.parent(span)
         if parent is not None and span.start_ns + _SKEW_NS < parent.start_ns:

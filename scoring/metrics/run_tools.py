@@ -74,7 +74,7 @@ def tool_success(case: Case) -> Result:
 
 
 def _failed_for_good(calls: Sequence[CallStep]) -> list[CallStep]:
-    """The calls that failed, without those that an equal call made good later."""
+    """The failed calls that no later equal call made good."""
     good: set[Key] = set()
     found: list[CallStep] = []
     for step in reversed(calls):

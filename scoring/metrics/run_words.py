@@ -106,7 +106,7 @@ def _statement(span: Span, text: str) -> _Statement:
 
 
 def is_english(text: str) -> bool:
-    """Whether a text has as many of the most frequent English words as English texts have."""
+    """Whether the most frequent English words are as common in a text as in English."""
     words = re.findall(r"[^\W\d_]+", text.lower())
     return sum(word in _ENGLISH for word in words) >= _LEAST_ENGLISH * len(words)
 

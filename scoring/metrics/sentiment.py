@@ -96,7 +96,7 @@ def _unusable(sentence: Json) -> str | None:
 
 
 def _label(value: Json) -> str | None:
-    """One of the classes; "" for anything else, which is a wrong label; None for null, which is a missing one."""
+    """One of the classes; "" for anything else (a wrong label); None for null (a missing label)."""
     if value is None:
         return None
     found = normalise(value) if isinstance(value, str) and len(value) < 100 else ""

@@ -49,7 +49,7 @@ class NoValueError(SidejudgeError):
 
 
 def unavailable(why: Reason) -> NoValueError:
-    """The end of a metric for want of what it needs."""
+    """The error that ends a metric without the data that it needs."""
     return NoValueError(Unavailable(why))
 
 

@@ -321,7 +321,7 @@ def _states_failure(result: Mapping[str, Json]) -> bool:
 
 
 def _names_a_subject(stated: Mapping[str, Json]) -> bool:
-    """Whether it names a job, an order or the like by its id: the state may be that of what was looked up."""
+    """Whether it names a job, an order or the like by its id: the state may be that object's, not the call's."""
     keys = list(stated)[:_MOST_KEYS]
     return any(_OF_A_SUBJECT.match(key) is not None and _OF_THE_CALL.search(key) is None for key in keys)
 
@@ -372,7 +372,7 @@ def _is_code(key: str, result: Mapping[str, Json]) -> bool:
 
 
 def _speaks_of_the_call(result: Mapping[str, Json]) -> bool:
-    """A state beside much else may be that of an order or a payment; alone, or with a message, it is the call's own."""
+    """Whether a state is the call's own: alone or with a message it is; beside much else it may be an order's."""
     return len(result) <= 3 or any(name in result for name in ("message", "detail", "reason", "traceback", "stderr"))
 
 

@@ -67,7 +67,7 @@ class Wording:
         return None if events and all(each.shared for each in events) else self.instance
 
     def fingerprint(self, event: AlertEvent) -> str:
-        """The identity of an alert for receivers, 16 hex digits, from the condition and the instance that it is of."""
+        """The identity of an alert for receivers, 16 hex digits, from its condition and its instance."""
         owner = self.owner(event)
         return event.fingerprint if owner is None else owned(owner, event.fingerprint)
 
@@ -77,7 +77,7 @@ class Wording:
 
 
 def owned(instance: str, name: str) -> str:
-    """A name for what is this monitor's own, 16 hex digits."""
+    """A name that only this monitor uses, 16 hex digits."""
     return hashlib.sha256(f"{instance}\n{name}".encode()).hexdigest()[:16]
 
 

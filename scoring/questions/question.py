@@ -23,7 +23,7 @@ class Question:
 
 
 def prompt_text(name: str) -> str:
-    """The text of ``scoring/prompts/NAME.md``: what a judge is asked, with the levels that its answers may have."""
+    """The text of ``scoring/prompts/NAME.md``: the question to a judge, with the possible levels of its answers."""
     return files("sidejudge.scoring").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 

@@ -58,7 +58,7 @@ def _signs(results: Mapping[str, Result]) -> Iterator[dict[str, object]]:
 
 
 def _passes(_composite: float, results: Mapping[str, Result]) -> bool | None:
-    """A run of which nobody knows how it ended, such as one whose top span never came, does not pass."""
+    """A run whose end is unknown, for example because its top span never came, does not pass."""
     return None if isinstance(results[completed.id], Unavailable | Failed) else True
 
 

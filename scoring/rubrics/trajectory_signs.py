@@ -173,7 +173,7 @@ def _result_figures(trace: Trace, agent: str | None) -> frozenset[str]:
 
 
 def _words(case: Case, run: Trajectory) -> Iterator[Sign]:
-    """Figures and names that a model states first or that are lost, and the origins of those in the answer.
+    """Figures and names that a model introduces or loses, and the origins of the answer's.
 
     A figure that no earlier task, result or message held is calculated or made up. A call with such a figure asks for
     something that was not meant.
@@ -234,7 +234,7 @@ def _origins(
 
 
 def _losses(run: Trajectory, last: Mapping[str, int]) -> Iterator[Sign]:
-    """The model steps after a sub-agent's report from which on none of its figures recurs."""
+    """The model steps after a sub-agent's report at which all of its figures are lost for good."""
     for step in run.steps:
         if step.span.kind is not SpanKind.LLM:
             continue

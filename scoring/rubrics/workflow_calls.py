@@ -1,4 +1,4 @@
-"""Whether the calls of a run keep to a scenario: order, number, arguments, and the use of what they return."""
+"""Whether a run's calls keep to a scenario: order, number, arguments, and the use of their results."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def _breaches(call: ToolCall, scenario: Scenario) -> list[Reason]:
 
 
 def hold_result_use(case: Case, scenario: Scenario) -> Result:
-    """Whether the output bears out something of what each listed tool returned."""
+    """Whether the output uses a part of each listed tool's results."""
     if not scenario.result_use:
         return _NO_RESULT_USE
     calls = called_tools(case, scenario)

@@ -235,7 +235,7 @@ def _passed(fields: Mapping[str, object], state: State) -> bool | None:
 
 
 class Revisions:
-    """Reads every line once, then decides which are valid: those that no later revision replaces.
+    """Reads every line once, then decides which are valid: lines that no later revision replaces.
 
     It keeps only the revised verdicts, which are few.
     """

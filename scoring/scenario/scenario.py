@@ -88,7 +88,7 @@ class Relations:
         return (why for why, _ in self.breaches(called))
 
     def breaches(self, called: Sequence[str]) -> Iterator[tuple[Reason, tuple[str, ...]]]:
-        """The same, each with the tools one more call of which may mend it; none where the calls alone break it."""
+        """The reasons of ``broken``, each with the tools whose next call may mend it, if any."""
         first: dict[str, int] = {}
         last: dict[str, int] = {}
         for index, name in enumerate(called):
@@ -156,7 +156,7 @@ class ScenarioError(SidejudgeError, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """The expected agents, or tools. ``may`` names those that are allowed and not expected.
+    """The expected agents, or tools. ``may`` names ones that are allowed but not expected.
 
     ``closed``: only named ones may be called.
     """

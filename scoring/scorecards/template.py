@@ -1,4 +1,4 @@
-"""The scorecard's rows, in the order and the words of seed 000's Scorecard Template: those of ``template.csv``."""
+"""The scorecard's rows from ``template.csv``, in the order and words of seed 000's Scorecard Template."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def _robust(rows: Sequence[Compared], cells: Mapping[tuple[str, bool], _Cell], s
 
 
 def _heaviest(rows: Sequence[Compared], draws: Mapping[bool, int], error: float) -> Mapping[bool, float]:
-    """The largest weight that a verdict of each side may have.
+    """The largest weight allowed for a verdict of each side.
 
     Where failures are kept more often than the rest, a small side may lack the few heavy verdicts that stand for most
     of it. Heavier ones of the other side count, unless chance does not explain that so many draws, which are clusters,
@@ -235,7 +235,7 @@ def _heaviest(rows: Sequence[Compared], draws: Mapping[bool, int], error: float)
 
 
 def _designs(rows: Sequence[Compared], cells: Mapping[tuple[str, bool], _Cell]) -> Mapping[bool, float]:
-    """The design effect of each side: of its own clusters' sizes, and of how far those of both sides agree.
+    """Each side's design effect, from its own clusters' sizes and from the agreement within both sides' clusters.
 
     Where only one side has clusters of several, the other is as many draws as it has values. Where nothing in them
     varies, nothing shows that they agree less than wholly.

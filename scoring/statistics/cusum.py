@@ -105,7 +105,7 @@ class Cusum:
 
     @property
     def pass_ratio(self) -> float | None:
-        """The weighted pass ratio since S was last 0; ``None`` while it is."""
+        """The weighted pass ratio since S was last 0; ``None`` while S is 0."""
         return 1 - self._failed / self._weight if self._weight else None
 
     def limit(self, chart: Chart) -> float:

@@ -129,7 +129,7 @@ def kish(n: int, weight: float, squared_weight: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanEstimate:
-    """``mean`` of ``n`` values and its bounds, in their unit; each bound alone holds with the chance that ``z`` has."""
+    """``mean`` of ``n`` values and its bounds, in their unit; each bound alone holds with the probability of ``z``."""
 
     n: int
     effective_n: float

@@ -1,4 +1,4 @@
-"""Sums of parts: counted over parts of what there is, by any processes, they add up to what the whole counts.
+"""Sums of parts: counts made by several processes, each over a part of the data, add up to the whole's count.
 
 *ExactSums*: counts and totals by name, in any order equal to the last digit. A count is a whole number, a total an
 exact sum of floats. Zeros are not kept, so that equal contents are equal objects and equal JSON.
@@ -97,7 +97,7 @@ _NOTHING = ExactSum()
 
 
 class ExactSums:
-    """Counts and totals by name; each name is of one kind."""
+    """Counts and totals by name; a name is either a count or a total."""
 
     __slots__ = ("_counts", "_totals")
 
@@ -188,7 +188,7 @@ class _Mergeable(Protocol):
 
 @dataclass(slots=True)
 class OfParts:
-    """A dataclass of sums: each field with a default is one. The others are what is counted by, the same in all parts.
+    """A dataclass of sums: fields with defaults are sums, the other fields are keys, equal in all parts.
 
     Numbers and counters are added, sets united, dicts merged key by key; what has a ``merge`` of its own is merged so.
     """

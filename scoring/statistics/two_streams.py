@@ -78,7 +78,7 @@ class TwoStreams:
         self.worse = self.worse or mean >= limit
 
     def over(self) -> None:
-        """End the alarm though evidence is left, of which a part has to come again before there is another."""
+        """End the alarm although evidence is left; part of it must come again before the next alarm."""
         if self.share > 0:
             limit = self._mean / self.share
             most = max(0.0, limit + math.log(len(ODDS)) - _AGAIN)

@@ -306,7 +306,7 @@ def _fell(evidence: MetricEvidence, wanted: float) -> bool:
 def _worse(
     limit: MetricLimit, kept: KeptShare, evidence: MetricEvidence, *, wanted: float, mode: Mode, series: int
 ) -> str | None:
-    """Why the limit is violated; None without evidence that it is."""
+    """Why the limit is violated; None without evidence."""
     side = "below" if limit.below else "above"
     name = limit.name
     if mode == "adaptive" and evidence.since is not None and _fell(evidence, wanted):

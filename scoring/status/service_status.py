@@ -189,7 +189,7 @@ PAGES: Final = dict.fromkeys(SilenceCause, "how-to/missing-trace") | {SilenceCau
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """No verdict passed or failed since ``since_ns``, in ns since the epoch, which is unusual at this hour."""
+    """No verdict passed or failed since ``since_ns`` (ns since the epoch), which is unusual at this hour."""
 
     since_ns: int
     cause: SilenceCause

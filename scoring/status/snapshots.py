@@ -155,7 +155,7 @@ class JudgeSnapshot:
 
     @property
     def unreachable(self) -> str | None:
-        """The models that do not answer and why, where no majority is known to answer; None when one is.
+        """The models that do not answer, and why; None while a majority is known to answer.
 
         Unlike ``outage`` it lasts while a probe is under way: a hanging provider keeps a breaker half open for as long
         as a call may take, again and again, without having recovered.

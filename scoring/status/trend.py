@@ -68,7 +68,7 @@ class Trend:
     mostly_open: frozenset[int] = frozenset()
 
     def reported(self) -> list[Estimate | None]:
-        """The estimates without those that rest on too few samples, or on less than half of the traces."""
+        """The estimates; None for ones from too few samples, or from less than half of the traces."""
         return [
             each if each is not None and each.effective_n >= self.enough and at not in self.mostly_open else None
             for at, each in enumerate(self.estimates)
@@ -76,7 +76,7 @@ class Trend:
 
     @property
     def legible(self) -> bool:
-        """Whether four fifths of the stretches with verdicts have enough of them, and at least one has."""
+        """Whether at least one stretch, and four fifths of the stretches with verdicts, have enough verdicts."""
         reported = sum(each is not None for each in self.reported())
         known = sum(each is not None and at not in self.mostly_open for at, each in enumerate(self.estimates))
         return reported > 0 and 5 * reported >= 4 * known

@@ -15,7 +15,7 @@ _BY_SHAPE: Final = " (by shape)"
 
 
 def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
-    """The first span of each run of an agent, in order of start, among those that name an agent.
+    """The first span of each agent's run, in order of start, among the spans that name an agent.
 
     Several spans may describe one run: an agent span in a wrapper of the same name, and steps and calls that carry the
     agent's name. A span begins a run unless the nearest span above it that names an agent names the same one; an agent

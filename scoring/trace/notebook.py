@@ -15,7 +15,7 @@ _WORDS = {True: "passed", False: "failed", None: "incomplete"}
 
 
 def table_html(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A heading, which is HTML, over a table of texts, which are escaped."""
+    """A table under a heading. The heading is HTML; the table's texts are escaped."""
     cells = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     named = "".join(f"<th>{escape(name)}</th>" for name in head)
     return f"<p>{title}</p><table><thead><tr>{named}</tr></thead><tbody>{cells}</tbody></table>"

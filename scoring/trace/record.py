@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 else:
 
     def record(*, frozen: bool, slots: bool, kw_only: bool) -> Callable[[type], type]:
-        """The decorator ``dataclass``; equality and hash are those of a frozen one."""
+        """The decorator ``dataclass``, with the equality and hash of a frozen one."""
         return dataclass(slots=slots, kw_only=kw_only, unsafe_hash=frozen)

@@ -55,7 +55,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """One message to or from a model; ``text`` joins its text parts, ``tool_calls`` are those that the model requests.
+    """One message to or from a model; ``text`` joins its text parts, ``tool_calls`` are the model's requests.
 
     A message with role ``tool`` answers the call ``tool_call_id``; its ``text`` is the result, or the error message
     when ``error`` is set. ``withheld``: only the kinds of its parts were sent, and the names of tools, no contents;

@@ -88,7 +88,7 @@ def _made_again(requested: Sequence[RequestedCall], waiting: Sequence[int], span
 def _with_defaults(
     spans: Sequence[Span], requested: Sequence[RequestedCall], matched: Mapping[int, int]
 ) -> dict[int, int]:
-    """Calls still unmatched, by name and the requested arguments among those that the tool ran with."""
+    """Match the remaining calls by name, if the tool ran with the requested arguments and perhaps more."""
     found: dict[int, int] = {}
     left = [(number, span.tool) for number, span in enumerate(spans) if span.tool and number not in matched]
     taken = {*matched.values()} if left else set()
@@ -227,7 +227,7 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
 
 
 def _answering(trace: Trace, calls: Sequence[ToolCall]) -> set[str]:
-    """Names of pseudo-tools by which a model answers in a form: no span is of one, and a step returned what it got."""
+    """Names of pseudo-tools for answers in a form: they have no span, and a step returned their arguments."""
     asked = {
         canonical(call.arguments): call.name for call in calls if call.arguments and isinstance(call.arguments, dict)
     }
@@ -236,7 +236,7 @@ def _answering(trace: Trace, calls: Sequence[ToolCall]) -> set[str]:
 
 
 def demanded_form(trace: Trace) -> ToolCall | None:
-    """The call that the last model call had to make, of which nothing came: the form that was asked for is its answer.
+    """The call that the last model had to make, without a result: it is the answer in the requested form.
 
     So Instructor has models answer. A tool that ran has a span or a result in a later request; one among others that
     were offered may have run where nothing shows it.
@@ -340,7 +340,7 @@ def _contents_unknown(trace: Trace) -> bool:
 
 
 def _shown_above(trace: Trace, call: Span) -> bool:
-    """Whether the span above is that of the same call, asked the same, and has the answer: of LiteLLM's two spans."""
+    """Whether the span above is LiteLLM's other span of this call: the same request, and the answer."""
     above = trace.parent(call)
     if above is None or above.kind is not SpanKind.LLM or above.input_messages != call.input_messages:
         return False
@@ -416,7 +416,7 @@ def _at_once(one: Span, other: Span) -> bool:
 
 
 def _without_bare(requested: list[RequestedCall]) -> list[RequestedCall]:
-    """The calls without those that lack the arguments which another under the same id and name has.
+    """The calls without duplicates that lack the arguments of another with the same id and name.
 
     Conventions may have no place for arguments that are no JSON; the client's own attributes have them.
     """
@@ -470,7 +470,7 @@ def _earlier(trace: Trace, unmatched: Mapping[int, Span]) -> dict[int, Requested
 
 
 def _attempts(requested: Sequence[RequestedCall], unmatched: Mapping[int, Span]) -> dict[int, RequestedCall]:
-    """Calls of which spans are further attempts, made by the framework, where these have their only argument bare."""
+    """Calls with further spans, a framework's new attempts that show the only argument bare."""
     bare = {
         index: (span, span.tool)
         for index, span in unmatched.items()

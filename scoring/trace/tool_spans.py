@@ -174,7 +174,7 @@ class RequestedCall:
 def without_requests(
     trace: Trace, spans: Sequence[Span], requested: list[RequestedCall]
 ) -> tuple[Sequence[Span], list[RequestedCall]]:
-    """The spans of tools that ran, and the requested calls with those that a model has as spans below, not in messages.
+    """The spans of tools that ran; the requested calls, including ones sent as spans below a model, not in messages.
 
     AgentOps makes such spans. They show an id and nothing of a run: no result, no error, nothing below.
     """
@@ -254,7 +254,7 @@ class ToolAnswers:
         return beside.popleft() if beside else None
 
     def _reported_again(self, made: set[str]) -> dict[tuple[str, str], deque[str]]:
-        """Ids of calls in the history, other than those that were made, by name and arguments."""
+        """Ids of calls in the history that are not among ``made``, by name and arguments."""
         found: dict[tuple[str, str], dict[str, None]] = {}
         for span in self._trace.spans:
             for call in (call for message in span.input_messages for call in message.tool_calls):
@@ -263,7 +263,7 @@ class ToolAnswers:
         return {key: deque(ids) for key, ids in found.items()}
 
     def _in_order(self, requested: list[RequestedCall], *, named: bool) -> list[RequestedCall]:
-        """The calls; one without an answer gets the next answer of its tool, or of those that name no tool."""
+        """The calls; a call without an answer gets the next one of its tool, or the next that names no tool."""
         if not self._by_name:
             return requested
         waiting: dict[str | None, list[int]] = {}
@@ -283,7 +283,7 @@ class ToolAnswers:
 
 
 def _right_behind(history: Sequence[Message]) -> Iterator[tuple[str, Message]]:
-    """Under the ids of calls the answers that follow them: as many, of which none has an id or a name."""
+    """Call ids with the answers that follow right behind: as many answers as calls, without ids or names."""
     for place, asking in enumerate(history):
         answers = history[place + 1 : place + 1 + len(asking.tool_calls)]
         bare = [each for each in answers if each.role == "tool" and each.tool_call_id is None and each.name is None]

@@ -202,7 +202,7 @@ def _run_root(top: Span | None, from_top: Sequence[Span]) -> Span | None:
 
 
 def _may_stand(span: Span) -> bool:
-    """Whether a span may stand for a whole run: an agent, a chain, or another step of those who know models."""
+    """Whether a span may stand for a whole run: an agent, a chain, or another step of a model-aware client."""
     if span.kind is not SpanKind.OTHER:
         return span.kind in _STEPS
     return span.dialect != _UNKNOWN or span.input is not None or span.output is not None

@@ -52,7 +52,7 @@ class State(StrEnum):
 
 @record(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The part of a verdict that does not depend on the case; the fields are those of ``Verdict``.
+    """The part of a verdict that does not depend on the case, with the fields of ``Verdict``.
 
     ``results`` are those that count: an unmet prerequisite makes the others not applicable.
     """

@@ -127,7 +127,7 @@ class Rubric:
 
     @cached_property
     def bands(self) -> Bands | None:
-        """Bands of the composite: that of a case at the lower bounds of *good* (of *acceptable*) everywhere."""
+        """Bands of the composite: a case at the lower bound of *good* (or *acceptable*) in every metric."""
         weighed = [(c.metric.bands, c) for c in self.weighed]
         if self.pass_mark is None or any(bands is None for bands, _ in weighed):
             return None
@@ -157,7 +157,7 @@ class Rubric:
 
 
 def all_criteria(rubric: Rubric) -> tuple[Criterion, ...]:
-    """The criteria of a rubric, and after them those that a configuration may add."""
+    """The criteria of a rubric, followed by the ones that a configuration may add."""
     return (*rubric.criteria, *rubric.opt_in)
 
 

@@ -77,7 +77,7 @@ def judgements_of(scores: Sequence[Score]) -> tuple[Judgement, ...]:
 
 
 def requested_of_judges(scores: Sequence[Score]) -> dict[str, object]:
-    """The judge's part in a verdict. Calls and tokens are of whole calls, each once; the cost is its share."""
+    """The judge's part in a verdict. Calls and tokens count whole calls, each once; the cost is a share."""
     judgements = judgements_of(scores)
     if not judgements:
         return dict(_NOBODY)

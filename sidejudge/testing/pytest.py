@@ -143,7 +143,7 @@ def _need_otel() -> None:
 
 @pytest.fixture(scope="session")
 def sidejudge_tracer_provider() -> TracerProvider:
-    """The provider whose spans are captured: the global one, which is set where there is none. May be overridden."""
+    """The provider whose spans are captured: the global one, made if missing. May be overridden."""
     _need_otel()
     from opentelemetry import trace  # noqa: PLC0415  # of an extra
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  # likewise

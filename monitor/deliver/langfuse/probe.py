@@ -59,7 +59,7 @@ def allowed_rates(config: Config) -> str | None:
 
 
 async def check_server(key: str, project: LangfuseProject, scores: int | None = None) -> NamedPart:
-    """Ask a Langfuse what it is.
+    """Ask a Langfuse for its version and what it can do.
 
     Args:
         key: the section of the configuration that names it.

@@ -48,7 +48,7 @@ HIDDEN: Final = "hidden"
 
 
 class ReadingBack:
-    """Looks for scores that one Langfuse took. ``server`` is what answers there, None while nothing does.
+    """Looks for scores that one Langfuse accepted. ``server`` describes the answering server, None while none answers.
 
     ``configs`` is shared with the sender: a score that is not stored may not have fitted its config.
     """

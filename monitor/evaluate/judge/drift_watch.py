@@ -178,7 +178,7 @@ class DriftWatch:
 
 
 def _numbered(request: JudgeRequest, question: Question, value: object) -> dict[str, Answered]:
-    """The measures of an answer under names that say which question of the prompt it is."""
+    """The measures of an answer, each named after its question's place in the prompt."""
     place = request.questions.index(question)
     return {f"{place}/{name}": number for name, number in measures(question, value).items()}
 

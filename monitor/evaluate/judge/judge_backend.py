@@ -127,7 +127,7 @@ class JudgeBackend:
         return JudgePanel(members, settings.section, self._observer)
 
     def _member(self, model: JudgeModel, section: JudgeSection) -> PanelMember:
-        """The one member for a model, whichever judges it is part of. Members of one provider share its limits."""
+        """A model's one member, shared by all judges that use it. Members of one provider share its limits."""
         if model not in self._members:
             limits = (section.concurrency, section.requests_per_minute, section.tokens_per_minute)
             place = (model.provider, model.api_base, *limits)
@@ -169,12 +169,12 @@ class JudgeBackend:
 
     @property
     def unpriced(self) -> frozenset[str]:
-        """The models of which no price is known, so that their cost is not."""
+        """The models without a known price; their cost is unknown too."""
         return frozenset().union(*(panel.unpriced for panel in self._panels))
 
     @property
     def outage(self) -> str | None:
-        """Why no answer is possible now; None when one is. One panel that is out defers all that needs a judge."""
+        """Why no answer is possible now, or None. One unavailable panel defers every trace that needs a judge."""
         return next((panel.outage for panel in self._panels if panel.outage is not None), None)
 
     @property
@@ -262,7 +262,7 @@ class JudgeBackend:
         return replies
 
     def _keys(self, case: Case, requested: Sequence[Question], run: int | None) -> dict[Question, str]:
-        """The cache's keys. Where another order makes no other prompt, its answer is that to the first one."""
+        """The cache's keys. If another order gives the same prompt, it shares the first order's answer."""
         keys: dict[Question, str] = {}
         for (judge, permuted), asked in _by_judge(requested).items():
             mark = "permuted\0" if permuted and can_permute(list(asked)) else ""

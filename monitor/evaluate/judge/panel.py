@@ -220,7 +220,7 @@ class JudgePanel:
 
     @property
     def unpriced(self) -> frozenset[str]:
-        """The models of which no price is known, so that their cost is not."""
+        """The models without a known price; their cost is unknown too."""
         return frozenset(member.model.name for member in self._members if member.unpriced)
 
     @property

@@ -1,4 +1,4 @@
-"""Rate limits: a call's estimated tokens come in, a slot to run it goes out, within limits at once and by minute.
+"""Rate limits: a call's estimated tokens come in, a slot to run it goes out, within limits per minute and at once.
 
 Requests and tokens are paced by the generic cell rate algorithm (ITU-T I.371): each takes its share of the minute, and
 one second's worth may come at once, first come first served. The real usage corrects the estimate afterwards: a wrong

@@ -70,7 +70,7 @@ class Entries:
         return self._held.get(key)
 
     def replace(self, held: Mapping[str, Json], *, whole: bool = True) -> None:
-        """From now on these; ``whole``: all that there are."""
+        """Replace the held references; with ``whole`` they are all that exist."""
         digests = {self.name_of(key): digest(value) for key, value in held.items()}
         self.version += not self.read or digests != self._digests or whole is not self.whole
         self._held, self._digests, self.whole, self.read = held, digests, whole, True

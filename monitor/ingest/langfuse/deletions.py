@@ -123,7 +123,7 @@ class DeletedTraces:
 
 
 def _first(taken: Sequence[tuple[str, int]], until_ns: int) -> Window | None:
-    """The slice in which the first of these began, as far as they reach; None when that is too late."""
+    """The time slice in which the first of these began, no longer than they reach; None if that is too late."""
     if not taken or taken[0][1] >= until_ns:
         return None
     from_ns, to_ns = taken[0][1], min(taken[0][1] + SLICE_NS, until_ns)

@@ -118,7 +118,7 @@ class TraceFetcher:
 
     @property
     def failing(self) -> str:
-        """Why the trace that was tried last cannot be read, where no other was tried with it; empty where it was."""
+        """Why the last trace could not be read, if it was tried alone; empty if it was read."""
         return self._alone[1] if self._alone is not None and self.pending.holds(self._alone[0]) else ""
 
     async def take(self, server: LangfuseServer, settled: Sequence[ListedTrace]) -> None:
@@ -197,7 +197,7 @@ class TraceFetcher:
         return listed.failures >= MOST_READINGS
 
     async def _handed_in(self, listed: ListedTrace, rows: Sequence[Row]) -> EndReason | None:
-        """Pass the rows that were not taken before to the intake; return why the trace is not taken, None if it is."""
+        """Pass new rows to the intake; return why the trace is not taken, or None if it is."""
         if not rows:
             return EndReason.DELETED
         try:

@@ -117,7 +117,7 @@ class ListedTrace:
         return now_ns >= self.retry_ns and quiet_ns >= (settle_ns if self.rooted else max(settle_ns, rootless_ns))
 
     def around(self, reach_ns: int) -> Window:
-        """The times in which all of its rows are looked for: so far before and behind those that listings showed.
+        """The time window in which to look for all rows: ``reach_ns`` before and after the rows that were listed.
 
         What began before the listed times shows no root there, and may have begun at any time.
         """

@@ -189,7 +189,7 @@ class Pull:
             self._set_state("retrying" if failing else "ok", failing)
 
     def _divide(self, share: Share) -> None:
-        """Keep to this monitor's present part, which is listed from where it was left."""
+        """Read this monitor's present share, each shard from where its listing stopped."""
         self.pending.keep(share.mine)
         gained, self._shards = share.shards - self._shards, share.shards
         if gained:
@@ -252,7 +252,7 @@ class Pull:
         return True
 
     def _clocks_ns(self) -> tuple[int, int]:
-        """The present by our clock and Langfuse's, the earlier first: a proxy may state the latter, which is wrong."""
+        """Now by our clock and by Langfuse's, the earlier first. A proxy may state Langfuse's time wrongly."""
         ours_ns, theirs_ns = self._clock_ns(), self._langfuse_ns()
         return min(ours_ns, theirs_ns), max(ours_ns, theirs_ns)
 
@@ -276,7 +276,7 @@ class Pull:
         return len(self.pending) <= MOST_PENDING
 
     async def _advance(self, server: LangfuseServer, to_ns: int) -> None:
-        """Save the time up to which listing is complete: traces that are not dealt with hold it back."""
+        """Save the time up to which listing is complete; unfinished traces hold it back."""
         held_ns = self.pending.start_ns
         from_ns = max(self._from_ns, to_ns if held_ns is None else min(to_ns, held_ns))
         if from_ns != self._from_ns or self._full_ns is None:

@@ -61,7 +61,7 @@ def case_of(config: Config, spans: Sequence[RawSpan], references: References | N
 
 
 def sampler_of(config: Config, wanted: MatchSection) -> Sampler:
-    """The sampler: for sessions every trace is read. With a filter there are none, for they are of all their turns."""
+    """The sampler. For sessions every trace is read; a filter excludes sessions, which need all their turns."""
     return Sampler(config.sampling, whatever=config.sessions is not None and wanted == MatchSection())
 
 
@@ -122,7 +122,7 @@ async def met(
     ask: Callable[[], Awaitable[_Read]], note: Callable[[str], None], *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> _Read:  # fmt: skip
-    """A first answer of Langfuse, which is asked again while it is busy. Raises ``LangfuseError``.
+    """Langfuse's first answer; it is asked again while it is busy. Raises ``LangfuseError``.
 
     One that does not answer is not waited for: its address may be wrong. ``note`` gets a line for each wait.
     """
@@ -178,7 +178,7 @@ class Reader:
     async def readable(
         self, traces: Iterable[ListedTrace], unread: Callable[[str, UnreadError], None] = lambda *_: None
     ) -> AsyncIterator[list[RawSpan]]:
-        """The spans of those of these traces that can be read; ``unread`` gets the id of another, and why it cannot."""
+        """The spans of each trace that can be read; ``unread`` gets the id of any other, and the reason."""
         for listed in traces:
             try:
                 spans = await self.spans(listed)

@@ -59,7 +59,7 @@ class Numbering:
         }  # fmt: skip
 
     async def number(self, verdicts: Sequence[Verdict], at_ns: int, *, of_part: bool = False) -> list[Numbered]:
-        """The verdicts of one trace or session; ``at_ns`` is the time of what is new. Raises ``LangfuseError``.
+        """Number the verdicts of one trace or session; new ones are dated ``at_ns``. Raises ``LangfuseError``.
 
         ``of_part``: a part of the session was judged, so what Langfuse has stays.
         """
@@ -107,7 +107,7 @@ class Numbering:
         return Numbered(verdict=verdict, scores=scores, revises=not same, stands=same)
 
     def _ids(self, verdict: Verdict) -> list[str]:
-        """Ids of all scores that the verdict may have in Langfuse; on steps, of those that it has now."""
+        """Ids of all scores that the verdict may have in Langfuse; on steps, only of its present scores."""
         names = [score_id(_subject(verdict), name) for name in self._names[verdict.rubric]]
         return list(dict.fromkeys([*names, *_bodies(verdict, self._rubrics[verdict.rubric], "all")]))
 

@@ -1,4 +1,4 @@
-"""Run: the traces of a listing judged as a live monitor judges them, and their scores written to where they are.
+"""Run: judges the traces of a listing as a live monitor does, and writes their scores beside them.
 
 A run has its own store, because a live monitor uses its own. A result is stored with its scores and the name of the
 job before the trace is dropped from memory, so a killed run goes on where it was. Scores get the ids and times that a

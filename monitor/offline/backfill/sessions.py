@@ -56,7 +56,7 @@ class PastSession:
         return frozenset(turn.trace_id.hex() for turn in self.turns)
 
     def cut(self) -> PastSession:
-        """The same, as one of which turns are missing."""
+        """The same session, marked as missing turns."""
         return replace(self, closing=replace(self.closing, completion="pressure"), torn=True)
 
     def beyond(self, window: Window, limits: SessionLimits, around_ns: int) -> list[Window]:

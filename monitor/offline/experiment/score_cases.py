@@ -66,7 +66,7 @@ class Verdicts(tuple[Verdict, ...]):
 
     @property
     def pass_rate(self) -> float | None:
-        """Passed among those that passed or failed, 0 to 1; None where there is neither."""
+        """The share that passed among cases that passed or failed, 0 to 1; None where there are none."""
         counted = self.passed + self.failed
         return self.passed / counted if counted else None
 

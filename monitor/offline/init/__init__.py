@@ -1,1 +1,1 @@
-"""Traces that were seen come in, and a proposed configuration goes out: routes, rubrics, scenarios, each with why."""
+"""Traces come in, a proposed configuration goes out: routes, rubrics and scenarios, each with its reason."""

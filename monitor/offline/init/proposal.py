@@ -31,7 +31,7 @@ HEALTH: Final = "run_health"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedRoute:
-    """A route and why. ``traces`` counts those it was proposed from, ``agents`` and ``tools`` are what they use."""
+    """A route and its reason. ``traces`` counts the traces behind it, which use ``agents`` and ``tools``."""
 
     match: Mapping[str, str]
     rubrics: tuple[str, ...]
@@ -99,7 +99,7 @@ def with_judge(proposal: Proposal) -> Proposal:
 
 
 def _own_name(service: str | None) -> str | None:
-    """The name that the application was given; None for what an SDK makes up, which a route must not rest on."""
+    """The application's configured name; None for a name that an SDK makes up: a route must not rest on it."""
     return service if service and not service.startswith(UNKNOWN_SERVICE) else None
 
 
@@ -141,7 +141,7 @@ def _by_name(cases: Sequence[Case]) -> list[tuple[str, list[Case]]]:
 
 
 def _learned(name: str, cases: Sequence[Case], everything: Sequence[Case]) -> tuple[Mapping[str, Json], str] | None:
-    """The scenario that runs of a name keep to, and what speaks for it; None where there are too few, or no line."""
+    """The scenario that a name's runs follow, and the evidence for it; None for too few runs, or no common line."""
     judged = [(case, score(case, RUBRICS[HEALTH], created_at="").passed) for case in cases]
     runs = [run for case, good in judged if (run := observe_run(case, group=name, good=good)) is not None]
     if not any(run.calls or run.agents for run in runs):
@@ -193,7 +193,7 @@ def _route(
 
 
 def _named(service: str | None, name: str, taken: Mapping[str, object]) -> str:
-    """A name for a scenario that no other has."""
+    """A unique name for a scenario."""
     plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:40] or "run"
     with_service = re.sub(r"[^A-Za-z0-9]+", "_", f"{service}_{name}").strip("_").lower()[:60] or plain
     for candidate in (plain, with_service):

@@ -1,4 +1,4 @@
-"""Sample: cases from which a configuration is proposed, of a monitor, its store, Langfuse or files."""
+"""Sample: the cases behind a proposed configuration, from a monitor, its store, Langfuse or files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def from_store(path: Path) -> Iterator[Case]:
 
 
 def from_monitor(ask: Callable[[str], Any]) -> Iterator[Case]:
-    """The cases of the traces that a running monitor lists; of those whose spans are gone only service and name.
+    """The cases of a running monitor's traces; only service and name of traces whose spans are gone.
 
     ``ask`` returns the JSON at a path of the monitor's API, None for what is not there.
     """

@@ -1,4 +1,4 @@
-"""Case sources: the files that one argument names, read as one file of cases, wherever they are.
+"""Case sources: reads all files that one argument names as one file of cases, wherever they are.
 
 A name is a file, a folder, a pattern (``calls/*.jsonl``), each on this machine or in an object store (``s3://``,
 ``gs://``), or '-' for standard input. Files come in the order of their names; their lines are counted on and on.

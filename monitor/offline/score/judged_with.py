@@ -47,7 +47,7 @@ def stated_settings(settings: JudgedWith) -> JsonRecord:
 
 
 def changed(was: object, now: object) -> str | None:
-    """The first setting that has changed, with both values; None where none has."""
+    """The first changed setting, with both values; None without a change."""
     before, after = (stated if isinstance(stated, Mapping) else {} for stated in (was, now))
     for key in dict.fromkeys((*after, *before)):
         if before.get(key) != after.get(key):

@@ -143,7 +143,7 @@ def embeddings_of(request: ScoreRequest, section: EmbeddingSection) -> list[obje
 
 
 def end_judge(within_s: float) -> None:
-    """Let the run's judge end within these seconds: what is under way to it is paid for, whichever worker asked."""
+    """Give the run's judge these seconds to end: calls under way are paid for, whichever worker made them."""
     with suppress(ValueError, ray.exceptions.RayError):
         ray.get(ray.get_actor(_JUDGE).end.remote(), timeout=within_s)
 

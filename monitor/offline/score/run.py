@@ -256,7 +256,7 @@ def _no_rubric(task: str | None) -> str:
 
 
 def _can_be_kept(output: Json) -> bool:
-    """Whether a verdict can carry it: what can be read may be nested more deeply than what can be written."""
+    """Whether a verdict can carry this output: JSON that can be read may be nested too deeply to write."""
     try:
         orjson.dumps({"model_output": output})
     except orjson.JSONEncodeError:
@@ -277,7 +277,7 @@ def batch_of(request: ScoreRequest, settings: Config, remarks: Remarks, observer
 
 
 class ChunkJudge:
-    """Judges chunks by one batch, which is built once in the process that it is for.
+    """Judges chunks with one batch, built once in its own process.
 
     Raises:
         OtherConfigError: The configuration has changed since the run began, or cannot be read here.

@@ -71,7 +71,7 @@ class Runs:
             raise UnusableError(f"{source}: holds no verdict of {self.rubric!r}")
 
     def _take(self, source: str, verdict: Mapping[str, object], numbered: bool | None, line: int) -> bool | None:  # noqa: FBT001  # as read so far
-        """Take in one verdict; whether those of this file state their run, ``None`` while there are none."""
+        """Take in one verdict; return whether this file's verdicts state their run, ``None`` before the first."""
         if verdict["rubric"] != self.rubric:
             self._others += 1
             return numbered

@@ -196,7 +196,7 @@ class Count(OfParts):
 
     @property
     def pass_rate(self) -> float | None:
-        """Share of those that passed or failed; ``None`` when none did either."""
+        """The share that passed among verdicts that passed or failed; ``None`` if there are none."""
         decided = self.passed + self.failed
         return self.passed / decided if decided else None
 
@@ -218,7 +218,7 @@ class ScoreTally(OfParts):
 
     @property
     def broken(self) -> list[str]:
-        """Rubrics of which every verdict ended in an error."""
+        """Rubrics whose verdicts all ended in errors."""
         return [name for name, count in self.rubrics.items() if count.errors == count.n]
 
     @property

@@ -45,7 +45,7 @@ BLOCK_S = 0.5
 
 
 class VerdictOutput:
-    """A place of verdicts. Unless a method is overridden none stands there, and it needs no note of what was read.
+    """A destination for verdicts. By default it holds none yet, and needs no note of the input read so far.
 
     ``walked``: the verdicts that stand have come to their end; ``resumed`` is how many there were.
     """
@@ -86,7 +86,7 @@ class VerdictOutput:
 
 
 class VerdictFile(VerdictOutput):
-    """Appends verdicts to a file, after those that already stand; ``anew`` removes these."""
+    """Appends verdicts to a file, after existing ones; ``anew`` removes these."""
 
     def __init__(self, path: Path, *, anew: bool = False) -> None:
         self._path, self._anew = path, anew
@@ -181,7 +181,7 @@ class VerdictStream(VerdictOutput):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shard:
-    """One shard by its name in the folder, and what was counted of the input up to ``read`` bytes.
+    """One shard by its name in the folder, and the counts of the input up to ``read`` bytes.
 
     ``number`` is that of the last line. Rows of Parquet may end at one byte, and recorded traces do; a manifest of
     version 0.2.0 has bytes alone.
@@ -225,7 +225,7 @@ class VerdictShards(VerdictOutput):
         self._since = 0.0
 
     def begin(self, *, anew: bool) -> None:
-        """Read the manifest; ``anew`` forgets it. Raises ``OSError``, and ``AnotherRunError`` where it is of others."""
+        """Read the manifest; ``anew`` forgets it. Raises ``OSError``, and ``AnotherRunError`` for another run's."""
         self._since = self._clock_s()
         try:
             stated = msgspec.json.decode(self._place.get(_MANIFEST), type=_Manifest)

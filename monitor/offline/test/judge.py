@@ -35,7 +35,7 @@ MAX_VALUES = 1_000_000
 
 
 def not_plain(value: object) -> str | None:
-    """Why a value is not JSON, as the end of a sentence about it; ``None`` when it is. Tuples are taken for lists."""
+    """Why a value is not JSON, as the end of a sentence; ``None`` if it is. Tuples count as lists."""
     waiting = [(value, 0)]
     seen = 0
     while waiting:
@@ -93,7 +93,7 @@ def _kind(value: object) -> str:
 
 
 class RunJudge:
-    """Rubrics are those ``chosen``; else those of the first configured route that matches; else the task's.
+    """The rubrics are the ``chosen`` ones, else the first matching route's, else the task's.
 
     A test whose task names no rubric is judged by ``dimensions``, as the seed has it, and one with a scenario by
     ``workflow`` too. What a route excludes is judged likewise: a test in the set is there to be judged.

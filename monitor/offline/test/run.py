@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ResultsFile:
-    """Results by test id and run. ``agent`` gave the answers in the file: those of another agent are never mixed in.
+    """Results by test id and run. ``agent`` gave the file's answers; another agent's are never mixed in.
 
     Without a ``path`` there are no earlier results, and none are kept.
     """

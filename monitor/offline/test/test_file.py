@@ -210,7 +210,7 @@ _OWNER_ONLY = 0o600
 
 
 def append_test(path: Path, test: Mapping[str, Json], scenarios: Iterable[str]) -> int:
-    """Write the test behind those of the file, which is made where there is none, readable by its owner alone.
+    """Append the test to the file; a new file is readable by its owner alone.
 
     The file is replaced as a whole, after the new one was read as a test set: a mistake leaves it untouched.
 
@@ -254,7 +254,7 @@ class SelectionError(SidejudgeError, ValueError):
 
 
 def selected(tests: TestSet, tags: Sequence[str], where: Sequence[tuple[str, str]]) -> TestSet:
-    """The tests that carry every tag and of which every field has its value, in order.
+    """The tests with all of these tags and field values, in order.
 
     A value is compared as it is written and as YAML reads it (``3``, ``true``, ``null``); a key with a dot looks into a
     map (``metadata.language``) unless a field has that very name.

@@ -75,7 +75,7 @@ class _Counting(JudgeObserver):
 
 
 def judges(settings: JudgeSettings) -> dict[str, JudgeSettings]:
-    """Each configured model alone, and each panel. The budget is that of the default judge, for all of them."""
+    """Each configured model alone, and each panel. All share the default judge's budget."""
     found: dict[str, JudgeSettings] = {}
     of_all = ("redact", "redact_patterns", "budget_usd_per_hour", "budget_usd_per_day")
     common = {"cache_entries": 0, **{name: getattr(settings.section, name) for name in of_all}}
@@ -102,7 +102,7 @@ async def try_judge(
     min_accuracy: float = MIN_ACCURACY,
     done: Callable[[int], None] = lambda _: None,
 ) -> JudgeReport:
-    """Ask one judge all questions, those of a case together, and report the result.
+    """Ask one judge all questions, each case's together, and report the result.
 
     Args:
         name: of the judge, for the report.
@@ -254,7 +254,7 @@ def _asked(case: Case, metric: Metric) -> AskDeclared | None:
 
 
 def _right(question: AskDeclared, case: Case, metric: Metric, wanted: Json) -> Expected:
-    """The answers that give the value that is expected; empty where none does."""
+    """The answers that lead to the expected value; empty if none does."""
     listed = [wanted, wanted] if isinstance(wanted, bool) else wanted if isinstance(wanted, list) else []
     ends = [float(each) for each in listed if isinstance(each, int | float)]
     if question.kind not in ("boolean", "one_of"):
