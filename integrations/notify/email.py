@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
-from email.utils import format_datetime, make_msgid
+from email.utils import format_datetime
+from hashlib import sha256
 from typing import Any, Final, Literal
 
 from sidejudge.integrations.addresses import why_not
@@ -30,6 +31,8 @@ _TIMEOUT_S: Final = 10.0
 _WHOLE_S: Final = 30.0
 """Of all of them: a message to many people takes many."""
 _PERMANENT: Final = 500
+_LATER_S: Final = (60.0, 300.0, 900.0, 3600.0)
+"""When recipients that were refused for now, as by greylisting, are tried again, once others took the message."""
 _SUBJECT: Final = 200
 
 
@@ -49,14 +52,38 @@ class Email:
 
     def __init__(self, server: MailServer, sender: str, to: Sequence[str], wording: Wording) -> None:
         self._server, self._sender, self._to, self._wording = server, sender, tuple(to), wording
+        self._later: set[asyncio.Task[None]] = set()
 
     async def send(self, notice: Notice) -> None:
-        """Return once the server has taken it for every recipient."""
+        """Return once the server has taken it, for one recipient at least.
+
+        Those that it refuses for now are tried again beside, so that they hold no notice back: until the process ends.
+        """
         message = email_message(notice, self._wording, self._sender, self._to)
+        if owed := await self._deliver(message, self._to):
+            task = asyncio.create_task(self._deliver_later(message, owed))
+            self._later.add(task)
+            task.add_done_callback(self._later.discard)
+
+    async def _deliver_later(self, message: EmailMessage, owed: Sequence[str]) -> None:
+        for wait_s in _LATER_S:
+            await asyncio.sleep(wait_s)
+            try:
+                owed = await self._deliver(message, owed)
+            except DestinationUnreachableError:
+                continue
+            except RefusedError:
+                break
+            if not owed:
+                return
+        log.warning("an SMTP server took a notice for some recipients alone", extra={"recipients": len(owed)})
+
+    async def _deliver(self, message: EmailMessage, to: Sequence[str]) -> Sequence[str]:
+        """Send it once; the recipients that are refused for now, while others are not."""
         under_way: list[_Plain] = []
         try:
             async with asyncio.timeout(_WHOLE_S):
-                await asyncio.to_thread(self._submit, message, under_way)
+                return await asyncio.to_thread(self._submit, message, to, under_way)
         except smtplib.SMTPRecipientsRefused as error:
             codes = [code for code, _ in error.recipients.values()]
             raise _failure(min(codes, default=_PERMANENT), "it refuses the recipients") from None
@@ -73,7 +100,7 @@ class Email:
             for connected in under_way:
                 connected.cut_off()
 
-    def _submit(self, message: EmailMessage, under_way: list[_Plain]) -> None:
+    def _submit(self, message: EmailMessage, to: Sequence[str], under_way: list[_Plain]) -> Sequence[str]:
         server, context = self._server, ssl.create_default_context()
         connected: _Plain
         if server.encryption == "tls":
@@ -85,13 +112,14 @@ class Email:
                 connected.starttls(context=context)
             if server.user is not None and server.password is not None:
                 connected.login(server.user, server.password)
-            refused = connected.send_message(message)  # raises where every recipient is refused
+            refused = connected.send_message(message, to_addrs=to)  # raises where every recipient is refused
         finally:
             with suppress(OSError, smtplib.SMTPException):  # whatever it answers to that, what it took is taken
                 connected.quit()
             connected.close()
-        if refused:  # sending again would reach those who have it twice
+        if refused:
             log.warning("an SMTP server refused some recipients", extra={"recipients": len(refused)})
+        return [each for each, (code, _) in refused.items() if code < _PERMANENT]
 
 
 class _Plain(smtplib.SMTP):
@@ -122,7 +150,9 @@ def email_message(notice: Notice, wording: Wording, sender: str, to: Sequence[st
     message["From"], message["To"] = sender, ", ".join(to)
     message["Subject"] = plain(f"[sidejudge] {reported.title}", _SUBJECT)
     message["Date"] = format_datetime(datetime.fromtimestamp(notice.at_ns / 1e9, UTC))
-    message["Message-ID"] = make_msgid(idstring=notice_id(notice, wording), domain="sidejudge.invalid")
+    # The same at each delivery: an answer may be lost after the server has taken it, and mailboxes show one of each.
+    digest = sha256(f"{message}{reported.text}".encode(errors="replace")).hexdigest()[:24]
+    message["Message-ID"] = f"<{digest}.{notice_id(notice, wording)}@sidejudge.invalid>"
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(reported.text)
     return message

@@ -9,15 +9,16 @@ from contextlib import contextmanager
 
 
 class FakeMailServer:
-    """``answers`` replaces the answer to a command; ``mails`` are what was taken, each as text."""
+    """``answers`` replaces the answer to a command, or its answers in order; ``mails`` are what was taken, as texts."""
 
-    def __init__(self, port: int, answers: Mapping[str, str]) -> None:
+    def __init__(self, port: int, answers: Mapping[str, str | list[str]]) -> None:
         self.port, self.answers = port, answers
         self.mails: list[str] = []
+        self.recipients: list[str] = []
 
 
 @contextmanager
-def mail_server(**answers: str) -> Iterator[FakeMailServer]:
+def mail_server(**answers: str | list[str]) -> Iterator[FakeMailServer]:
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             self.say("220 here")
@@ -29,7 +30,10 @@ def mail_server(**answers: str) -> Iterator[FakeMailServer]:
                     while (part := self.rfile.readline().decode()) not in {".\r\n", ""}:
                         lines.append(part)
                     fake.mails.append("".join(lines))
-                self.say(answers.get(command, "221 bye" if command == "QUIT" else "250 fine"))
+                if command == "RCPT":
+                    fake.recipients.append(line.partition("<")[2].partition(">")[0])
+                given = answers.get(command, "221 bye" if command == "QUIT" else "250 fine")
+                self.say(given if isinstance(given, str) else given.pop(0) if given else "250 fine")
                 if command == "QUIT":
                     return
 

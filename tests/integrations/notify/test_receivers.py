@@ -31,6 +31,7 @@ from sidejudge.scoring.notices.wording import report
 from tests.alert_events import SINCE_NS, TRACES, event
 from tests.fakes.mail_server import mail_server
 from tests.fakes.receiver import receiving
+from tests.waiting import until
 
 LINKED = Wording(
     trace_url="https://t.example/{trace_id}", runbooks="https://r.example",
@@ -162,6 +163,28 @@ async def test_what_a_mail_server_took_is_taken_whatever_it_answers_at_the_end(a
         mail = Email(MailServer(host="127.0.0.1", port=server.port, encryption="none"), "a@x.org", ["b@y.org"], LINKED)
         await mail.send(notice())
     assert len(server.mails) == 1
+
+
+async def test_who_is_refused_for_now_gets_a_mail_later_and_nobody_gets_it_twice(monkeypatch):
+    monkeypatch.setattr(sidejudge.integrations.notify.email, "_LATER_S", (0.05, 0.05, 0.05))
+    with mail_server(RCPT=["450 greylisted", "550 no such user", "250 fine", "450 greylisted"]) as server:
+        to = ["b@y.org", "gone@y.org", "c@y.org"]
+        mail = Email(MailServer(host="127.0.0.1", port=server.port, encryption="none"), "a@x.org", to, LINKED)
+        await mail.send(notice())
+        await until(lambda: len(server.mails) == 2)
+        await asyncio.sleep(0.2)
+    assert [each for each in server.recipients if each != "gone@y.org"] == ["b@y.org", "c@y.org", "b@y.org", "b@y.org"]
+    assert server.recipients.count("gone@y.org") == 1
+    assert len(server.mails) == 2
+
+
+async def test_a_notice_that_is_sent_again_is_the_same_mail():
+    with mail_server() as server:
+        mail = Email(MailServer(host="127.0.0.1", port=server.port, encryption="none"), "a@x.org", ["b@y.org"], LINKED)
+        for each in (notice(), notice(), notice(condition="blocker_rate", title="Another")):
+            await mail.send(each)
+    ids = [email.message_from_string(each, policy=policy.default)["Message-ID"] for each in server.mails]
+    assert ids[0] == ids[1] != ids[2]
 
 
 async def test_a_mail_server_that_goes_on_sending_is_left_alone_in_time(monkeypatch):
