@@ -23,7 +23,7 @@ MappedField: TypeAlias = Literal[
 OBSERVATION_ID: Final = "sidejudge.observation.id"
 """The attribute that holds Langfuse's id of a span, where that is none of OpenTelemetry's."""
 EVALUATION: Final = "gen_ai.evaluation.result"
-"""The event by which others report a verdict; it may be about a whole trace, and then names no span."""
+"""The event with which others report a verdict; one about a whole trace names no span."""
 
 
 class RawEvent(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from sidejudge.scoring.statistics.interval import LEAST_CORRECTED, Z_95_ONE_SIDE
 PROCESS = ("instance", "pod", "container", "endpoint", "node")
 """Labels of a target that distinguish processes of one job."""
 SITE = ("cluster", "namespace", "job")
-"""Labels of a target by which the configuration's numbers are matched to the verdicts that they rule."""
+"""Labels of a target that match the configuration's numbers to its verdicts."""
 PLACE = "service_environment_rubric"
 ON_RUBRIC = f"on ({', '.join((*SITE, 'rubric'))}) group_left ()"
 """Matches a number for each rubric of a site to the services that it judges."""

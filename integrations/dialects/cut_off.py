@@ -30,7 +30,7 @@ _WRAPPED: Final = re.compile(
 _PRINTED: Final = re.compile(r"ToolCall\(\w+=|[A-Z]\w*\(\w+=.{0,200}?(?:ChatMessage\(|role=)", re.DOTALL)
 _FIELDS: Final[tuple[Literal["input", "output"], ...]] = ("input", "output")
 _HEAD: Final = 1_000
-"""Characters in which an envelope shows."""
+"""Characters that suffice to recognise an envelope."""
 
 
 def without_cut(span: Span, client: str) -> Span:

@@ -24,7 +24,7 @@ Keys: TypeAlias = tuple[str, ...]
 _DEEPEST: Final = 12
 """Most steps of a path."""
 _REMEMBERED: Final = 128
-"""Characters of a path up to which its steps are kept: the same few paths come for ever, but clients choose them."""
+"""The longest path, in characters, whose steps are kept: a few paths come again and again, but clients choose them."""
 
 
 @dataclass(frozen=True, slots=True)

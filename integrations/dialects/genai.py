@@ -49,13 +49,13 @@ _KEYS = (
     ("gen_ai.request.model", SpanKind.LLM),
     ("gen_ai.response.model", SpanKind.LLM),
 )
-"""Other attributes by which the kind of a span is known, where it does not name its operation."""
+"""Other attributes that show a span's kind if it does not name its operation."""
 _LEAVE_OUT_EMPTY = ("opentelemetry.instrumentation.ag2", "opentelemetry.instrumentation.anthropic")
 """Scopes of clients that leave out an answer only where it is empty: AG2, and OpenLLMetry for Anthropic."""
 _NUMBERED = ("opentelemetry.instrumentation.google_genai", "opentelemetry.instrumentation.vertexai")
 """Scopes of clients that give what has no id one of the tool's name and its place in the message: ``lookup_0``."""
 _AG2_TYPE = "ag2.span.type"
-"""AG2's own type of a span: ``usage`` is a record of what a call used, beside the call or of one without a span."""
+"""AG2's own span type. ``usage`` records a call's tokens, beside the call's span or in place of one."""
 _MCP, _MCP_CALL = "mcp.method.name", "tools/call"
 MERGED_TOOLS = "(merged tools)"
 """ADK's name, in ``gen_ai.tool.name``, for the span that merges the results of tools that ran in parallel."""

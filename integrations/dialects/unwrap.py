@@ -28,7 +28,7 @@ LITELLM_SWITCH = "litellm.turn_off_message_logging = False"
 _MARKS = ("__REDACTED__", "[Scrubbed due to ", "<elided>")
 """How texts begin that a client puts where it removed the value; such a value is absent."""
 _WHOLE_MARKS = frozenset({_BY_LITELLM, "HIDDEN:non-empty", "<REDACTED>", "[REDACTED]"})
-"""Such texts that are a mark as a whole: LiteLLM's, Koog's, Claude Code's and Codex's. Prose may begin so.
+"""Marks that are the whole text: LiteLLM's, Koog's, Claude Code's and Codex's. Prose may begin so.
 
 ``[redacted]`` is none: kept contents are read as well, where it stands for what the operator's patterns match.
 """

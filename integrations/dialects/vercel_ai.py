@@ -22,7 +22,7 @@ SWITCH = "recordInputs: true and recordOutputs: true in the call's telemetry set
 
 _OPERATION = "ai.operationId"
 _SCOPES = frozenset({"ai", "gen_ai"})
-"""The SDK's own, and from version 7 on that of the conventions."""
+"""The SDK's own scope, and, from version 7, the conventions' scope."""
 _ANSWER = ("ai.response.text", "ai.response.object")
 _RESULTS = ("ai.toolCall.result", "gen_ai.tool.call.result")
 _BY_OPENINFERENCE = "openinference.span.kind"

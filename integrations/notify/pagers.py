@@ -21,7 +21,7 @@ from sidejudge.scoring.notices.text import Wording, plain
 from sidejudge.scoring.notices.wording import headline, place, report_event
 
 _SUMMARY: Final = 1_023
-"""PagerDuty takes 1024, of which one is the mark of what was cut."""
+"""PagerDuty takes 1024 characters; one is for the mark of a cut."""
 _DETAILS: Final = 20_000
 _OVER: Final = frozenset({AlertTransition.RESOLVED, AlertTransition.EXPIRED})
 _OF_ALERTS: Final = frozenset({NoticeKind.ALERT, NoticeKind.GROUP, NoticeKind.REMINDER})
@@ -72,7 +72,7 @@ def _event(event: AlertEvent, wording: Wording) -> dict[str, object]:
 
 
 _MESSAGE: Final = 129
-"""Opsgenie takes 130, of which one is the mark of what was cut."""
+"""Opsgenie takes 130 characters; one is for the mark of a cut."""
 _DESCRIPTION: Final = 14_000
 _ALL_DETAILS: Final = 8_000
 """Characters that Opsgenie takes of all names and values together; it refuses an alert with more."""

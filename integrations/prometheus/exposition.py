@@ -94,7 +94,7 @@ ADDED_UP: Final = frozenset({f.METRIC_SCORE, f.EVALUATION_LAG})
 COARSE: Final = {
     f.APPLICATION_DURATION: (0.5, 2.0, 5.0, 15.0, 60.0, 300.0), f.METRIC_SCORE: (0.1, 0.3, 0.5, 0.7, 0.9, 1.0),
 }  # fmt: skip
-"""Bounds of histograms, some of those that the family declares."""
+"""Bounds of histograms, a selection of the family's own."""
 
 ONLY: Final = {
     f.STATUS: "for the status in force, with zeros beside `warning` and `critical`",
@@ -103,7 +103,7 @@ ONLY: Final = {
     **dict.fromkeys((f.CHANGE_SCORE, f.DRIFT_SCORE), "while it is not 0"),
     **dict.fromkeys((f.SLICE_PASS_RATIO, f.SLICE_OTHERS_PASS_RATIO), "for parts that are worse"),
 }
-"""Families of which the standard detail has some series, and which."""
+"""Families with only some series at the standard detail, and which."""
 
 
 def added_up(family: Family, labels: tuple[str, ...]) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ IN_PASSING: Final[Mapping[int, ProviderErrorKind]] = {
 }
 """Statuses of HTTP after which the same request may succeed; every other from 500 on is ``OVERLOADED``."""
 OF_CONTENTS: Final = (403, 404)
-"""Statuses by which a firewall in between may refuse the contents of one request, while it lets others by."""
+"""Statuses that a firewall in between may give for one request's contents, while it lets others by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from sidejudge.scoring.trace.span import Json
 from .part import Part, Read, Write
 
 _AT_ONCE: Final = 500
-"""Rows that one transaction lets go of."""
+"""Rows deleted in one transaction."""
 _SPARE: Final = 16
 """A part in so many of the bytes of judge calls is free after calls had to go."""
 

@@ -30,7 +30,7 @@ Within: TypeAlias = Literal["name", "none"]
 """The stratum within which verdicts are compared: the trace's name (a route, a kind of request)."""
 BY: tuple[By, ...] = get_args(By)
 _OFTEN = 20
-"""Verdicts on one side from which on a name is a stratum of its own; rarer names are one stratum together."""
+"""Fewest verdicts on one side for a stratum of its own; rarer names share one stratum."""
 UNANSWERED: Final = "a judge or embeddings were out of reach, or the budget was spent"
 MOST = 200
 """Most comparisons at a time; with more of them each bound is wider."""

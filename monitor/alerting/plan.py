@@ -213,7 +213,7 @@ def _poisson_below(needed: float, mean: float) -> float:
 
 
 _OFTEN = 0.2
-"""Share of the time without an answer from which a warning is given."""
+"""Least share of time without an answer that gives a warning."""
 _SHOWN = 3
 
 

@@ -33,7 +33,7 @@ _FORWARDED = frozenset(
         "x-azure-socketip", "ali-cdn-real-ip", "x-nginx-proxy",
     }
 )  # fmt: skip
-"""Headers that proxies add, beside those that begin with ``x-forwarded-``."""
+"""Headers that proxies add, besides ``x-forwarded-…``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

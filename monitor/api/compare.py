@@ -133,11 +133,11 @@ SERVICES = 200
 """Services to choose from at most."""
 _LAST = "7d"
 VERSIONS: tuple[By, ...] = ("release", "prompt", "model")
-"""The kinds of versions of a trace, in the order in which the page looks for two of them."""
+"""The kinds of versions of a trace, in the page's order of search for two versions."""
 _LIKE = ComparisonQuery()
 """The choice of clusters and strata."""
 _Used: TypeAlias = Sequence[tuple[ComparedVerdict, bool]]
-"""The verdicts that are compared, each with whether it is of the later side."""
+"""The compared verdicts, each with whether it belongs to the later side."""
 
 
 class ComparisonChoice(PlaceChoice):

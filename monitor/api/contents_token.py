@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fastapi import Request
 
 HEADER: Final = "x-sidejudge-contents-token"
-"""Request header by which a program gives the token."""
+"""Request header with the token."""
 FILE_PATH: Final = "/-/contents"
 """Where callers on this machine are given the name of the file."""
 SESSION_PATH: Final = "/-/open"

@@ -113,7 +113,7 @@ class SharedMetrics:
 
 
 _LEAST = 1024
-"""Bytes from which on a response is compressed."""
+"""Smallest response, in bytes, that is compressed."""
 
 
 async def compressed(body: bytes, content_type: str, request: Request) -> Response:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 _NAMED = 10
-"""Traces of those that could not be read whose ids are shown."""
+"""Most ids shown of traces that could not be read."""
 
 
 @click.command()

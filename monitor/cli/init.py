@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _VARIABLE = re.compile(r"^(?!\s*#).*?(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}", re.MULTILINE)
 _STORE = (".sqlite", ".db")
 _SCHEMA = "sidejudge.schema.json"
-"""The schema by which an editor completes and checks keys. It is generated, so an existing one is replaced."""
+"""The schema that lets an editor complete and check keys. It is generated, so an existing one is replaced."""
 _NAMED = 3
 """Sources that are named one by one."""
 _BUDGET = FiniteRange(0, min_open=True)

@@ -21,7 +21,7 @@ from .settings import FiniteRange, own_name
 EVERY_S = 1.0
 _PAGE = 200
 _REMEMBERED = 20_000
-"""Most traces that are remembered as shown: those of the repeated period."""
+"""Most traces remembered as shown; they cover the period that is read again."""
 _OVERLAP = timedelta(seconds=10)
 """Results are committed in no strict order of their times, so that a short period is requested again."""
 

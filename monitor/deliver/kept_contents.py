@@ -60,7 +60,7 @@ _SHORT: Final = 64
 """Longest text, in characters, that is cached with its redaction: names of models, kinds and states recur."""
 _REMEMBERED: Final = 4_096
 _PRESSURE: Final = 0.8
-"""Fullness of the store from which no contents are written."""
+"""Fullness of the store at which contents are no longer written."""
 _FREE: Final = 64 * 2**20
 """Bytes that stay free on the disk."""
 

@@ -232,7 +232,7 @@ def _redacted(value: object, redaction: Redaction) -> Any:
 _IDS = frozenset({
     "trace_id", "case_id", "session_id", "user", "created_at", "rubric", "rubric_version", "metric", "state", "status",
 })  # fmt: skip
-"""Fields by which rows are found again; a number in an id may look like that of a card."""
+"""Fields that identify rows, left as they are: a number in an id may look like a card's."""
 
 
 class ResultSink(VerdictSink):

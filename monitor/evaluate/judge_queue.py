@@ -74,7 +74,7 @@ class _Running:
 _REST_NS: Final = 5 * 10**9
 """As long as the first pause of a circuit, which is not imported where there is no judge."""
 _KEPT_NS: Final = 30 * DAY_NS
-"""A share this old is of a trace that ended just before a crash."""
+"""A share this old belongs to a trace that ended just before a crash."""
 
 
 class JudgedShares:
@@ -156,7 +156,7 @@ class JudgeQueue:
     _latest: tuple[int, str] = (-1, "")
     """When, and why, the judge was last seen out of reach: what waited by then may wait too long only later."""
     _vectors_again_ns: int = 0
-    """When those that wait for embeddings are tried again, though these are not out for others."""
+    """When traces that wait for embeddings are tried again, although embeddings answer other traces."""
 
     @property
     def under_way(self) -> int:

@@ -199,7 +199,7 @@ def one_by_one(commit: Callable[[TraceResult], Awaitable[None]]) -> Commit:
 
 _NAME: Final = "judging"
 _LARGE: Final = 16 << 20
-"""Decoded bytes from which on a trace is suspected of having exhausted the memory."""
+"""Least decoded size, in bytes, of a trace suspected of having exhausted the memory."""
 _MOST_TIMES_LARGE: Final = 2
 _MOST_TIMES: Final = 4
 """Interruptions after which a trace is given up. At the first, others were in its batch. A small trace ends a process

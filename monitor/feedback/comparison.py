@@ -24,7 +24,7 @@ from sidejudge.scoring.verdict.score import pass_name, score_name, state_name
 UNMET: Final = "unmet"
 """There is no verdict of ours on it, as yet."""
 OTHER_VERSION: Final = "other_version"
-"""The verdict was reached by another version of the rubric, or by another judge than those that answer for it now."""
+"""The verdict came from another version of the rubric, or from a judge that no longer answers for it."""
 TAUGHT: Final = "taught"
 """The judge is shown examples out of labels, and this trace may be one of them."""
 UNREADABLE: Final = "unreadable"

@@ -36,11 +36,11 @@ MOST_WAITING: Final = 2_000
 AT_ONCE: Final = 200
 """Answers that are written in one round."""
 READ_EVERY_S: Final = 60.0
-"""How often a monitor without answers of its own reads those of others."""
+"""How often a monitor without answers of its own reads the others' answers."""
 _FIRST_READ_S: Final = 3_600.0
 """How far back answers are read the first time."""
 _ROUNDING: Final = 1e-9
-"""US dollars by which two sums of the same costs may differ."""
+"""Largest difference, in US dollars, between two sums of the same costs."""
 LARGEST: Final = 20_000
 """Characters of an answer that is shared, at most."""
 

@@ -27,7 +27,7 @@ MOST_BYTES: Final = 8 * 2**20
 STALE_S: Final = 300.0
 """How old what another monitor read may be before this one reads the place itself."""
 TAKE_S: Final = 30.0
-"""How often the others look for what the reader read."""
+"""How often the other monitors look for the reader's result."""
 _MOST_TEXT: Final = 2 * MOST_CHARACTERS
 
 

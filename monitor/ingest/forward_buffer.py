@@ -44,7 +44,7 @@ _LONGEST_S: Final = 10.0
 _ASIDE_S: Final = (10.0, 600.0)
 """How long a request is set aside the first time, doubled with each further one; and at most."""
 _MOST_PAGES: Final = 150
-"""Answers of something else in upstream's place that one request may get: those of a day, at ``_ASIDE_S``."""
+"""Most answers from something else in upstream's place to one request: a day's worth, at ``_ASIDE_S``."""
 _UNDER_WAY_NS: Final = HOUR_NS
 """A request that is under way is not sent again meanwhile; its response comes long before this."""
 _MOST_BYTES: Final = 4 << 20

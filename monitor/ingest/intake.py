@@ -41,7 +41,7 @@ MAX_TRACE_SPANS: Final = 10_000
 MAX_TRACE_DECODED_BYTES: Final = 64 << 20
 """Memory that one trace may take once decoded, unless configured."""
 _COMPLETIONS: Final = 5_000
-"""Ended traces from which a restart learns whose traces have roots."""
+"""Number of ended traces from which a restart learns which services send roots."""
 _INLINE_BYTES: Final[dict[Encoding, int]] = {"protobuf": 1 << 20, "json": 1 << 16}
 """A body up to this size is split on the event loop, a larger one in a thread."""
 _INLINE_STEPS: Final = 4_000

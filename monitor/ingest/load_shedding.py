@@ -30,7 +30,7 @@ from sidejudge.integrations.otlp.wire.tracestate import probability, threshold
 from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 _BEGIN: Final = 0.25
-"""Share of the queue from which on the rate is lowered."""
+"""Fullness of the queue at which the rate begins to fall."""
 _STEPS: Final = 10
 """Halvings up to a full queue."""
 _PERIOD_NS: Final = 30 * 10**9

@@ -14,7 +14,7 @@ from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 _SERVICES: Final = 1_000
 """Services that are counted separately; those beyond are counted together."""
 NAME_LENGTH: Final = 200
-"""Characters of a service's name by which it is counted."""
+"""Characters of a service's name that count; the rest is cut."""
 
 
 def counted_as(service: str | None, known: Collection[str]) -> str:

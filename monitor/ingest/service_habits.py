@@ -71,7 +71,7 @@ class AdaptiveIdle:
 _KNOWN: Final = 5
 """Traces before anything is known of a service."""
 _EXPECTED: Final = 0.8
-"""Share of traces with a root from which on a service is expected to send them."""
+"""Least share of traces with a root at which a service is expected to send roots."""
 _DOUBTED: Final = 0.5
 """Share below which it no longer is. The gap keeps a service from changing sides with every trace."""
 _TORN: Final = 0.2

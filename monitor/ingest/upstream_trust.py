@@ -42,7 +42,7 @@ FALSE_ALARM: Final = 1e-6
 """The chance that honest claims of a service ever look as if they did not fit."""
 _ANOMALOUS_TRACES: Final = 5.0
 _ANOMALOUS_SHARE: Final = 0.01
-"""Disbelieved traces of the latest, and their share, from which on there is an anomaly."""
+"""Least number of disbelieved traces among the latest, and their least share, for an anomaly."""
 _LEFT_OUT: Final = 0.05
 _SETTLED: Final = 0.6 * LATEST
 """Share of the claimed weight that is left out, from which on there is one, and after how many traces: shares are large

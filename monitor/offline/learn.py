@@ -99,7 +99,7 @@ def _words(one: Json) -> str:
 
 Good: TypeAlias = Literal["all", "passed", "labels"]
 ALL: Final = "all"
-"""The group of the cases that lack the field by which they are grouped."""
+"""The group of cases that lack the grouping field."""
 _TRUE = frozenset({"true", "yes", "pass", "passed", "good", "success"})
 
 
@@ -208,7 +208,7 @@ MOST: Final = 10_000
 """Traces that are read at most, the latest."""
 _SQLITE: Final = b"SQLite format 3\0"
 _SESSION: Final = "session"
-"""The kind of what is no run: a conversation, whose turns are runs of their own."""
+"""The kind of a conversation: it is not a run; its turns are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

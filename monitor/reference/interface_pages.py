@@ -64,7 +64,7 @@ def _option(option: click.Option, context: click.Context) -> tuple[str, str]:
 
 
 _FORMER = "the former name of "
-"""What the meaning of a field begins with that is an alias: its own fields are those of the other."""
+"""Beginning of an alias field's meaning; its own fields are the other field's."""
 
 
 class _NoMonitor:

@@ -31,7 +31,7 @@ TASK_RUBRICS: Mapping[str, str] = {
 
 _NO_BUDGET: Mapping[str, float] = {}
 _EXPLAINED = 10
-"""Routes of which the condition that failed is recorded."""
+"""Most routes whose failed condition is recorded."""
 
 
 @record(frozen=True, slots=True, kw_only=True)

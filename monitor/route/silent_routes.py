@@ -22,7 +22,7 @@ Identity: TypeAlias = tuple[str | None, str | None, str | None]
 """Name, service and environment of a trace."""
 
 ENOUGH: Final = 20
-"""Traces of which a route matches none, from which on it is called silent."""
+"""Number of traces without a match after which a route is called silent."""
 REMEDY: Final = (
     "mend the route's match, or put it before the one that takes its traces; "
     "'sidejudge explain TRACE_ID' shows which condition a trace does not meet"

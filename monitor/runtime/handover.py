@@ -26,7 +26,7 @@ HeldTrace: TypeAlias = tuple[bytes, Sequence[StoredChunk]]
 """A trace and its chunks."""
 _BATCH_BYTES: Final = 1 << 20
 _MOST_BYTES: Final = 4 << 20
-"""The most of one request, but for a chunk that is larger: receivers refuse those of 16 MiB, and a trace may be larger.
+"""Largest request, except for a single larger chunk: receivers refuse 16 MiB, and a trace may be larger.
 """
 _PAUSE_S: Final = 0.5
 

@@ -25,7 +25,7 @@ from sidejudge.monitor.sessions.windows import SessionWindows
 _log = logging.getLogger("sidejudge.retention")
 
 _FULL: Final = 0.8
-"""Fullness from which data is deleted early."""
+"""Fullness at which data is deleted early."""
 _STEPS: Final = 12
 """Halvings: of a day they leave 21 seconds."""
 

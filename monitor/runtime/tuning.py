@@ -22,9 +22,9 @@ from sidejudge.integrations.otlp.server.traffic import ActiveRequests
 _OLDER: Final = (10, 10)
 """Collections of one generation before the next older one is collected: CPython's own numbers."""
 _YOUNG: Final = 700
-"""New objects from which a collection is worthwhile: CPython's own number."""
+"""Number of new objects that makes a collection worthwhile: CPython's own."""
 _ANYWHERE: Final = 20_000
-"""New objects from which CPython collects at any point: about 8 ms, which a request may have to wait."""
+"""Number of new objects after which CPython collects at any point: about 8 ms, which a request may have to wait."""
 
 
 def collect_rarely() -> None:
@@ -64,7 +64,7 @@ _ARENA_MAX: Final = -8
 _KEPT: Final = 8 << 20
 """Bytes that may stay free at the end of the heap: a few bodies and their spans."""
 _LARGE: Final = 4 << 20
-"""Size from which an allocation is a mapping of its own, which is returned at once."""
+"""Least size of an allocation with its own mapping, which is returned at once."""
 
 
 def keep_freed_memory() -> None:

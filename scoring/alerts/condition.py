@@ -22,7 +22,7 @@ REFUSED_NS: Final = 15 * MINUTE_NS
 
 
 VIOLATION: Final = ""
-"""The name of the share of violations among those of metrics that block."""
+"""The name of the violations' share among the shares of blocking metrics."""
 
 
 class BeyondLimit(NamedTuple):

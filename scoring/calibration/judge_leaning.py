@@ -19,7 +19,7 @@ from sidejudge.scoring.statistics.interval import at_most
 from .calibrated import ErrorRate, error_rate
 
 MAX_BIAS: Final = 0.1
-"""Share of the scale by which grades may be too high or too low on average."""
+"""Largest average error of grades, up or down, as a share of the scale."""
 MAX_COMPRESSION: Final = 0.5
 """The largest compression of grades: at this value half of the differences between good and bad are lost."""
 FEW: Final = 10

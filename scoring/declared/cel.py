@@ -37,7 +37,7 @@ _TEXT: Final = re.compile(
 )
 """A literal text, raw or not, or a comment: words in it are no names."""
 _FIELD: Final = re.compile(r"(?<=[\w)\]}])(?<!\bin)[ \t]*\.[ \t]*\??[ \t]*\w+")
-"""A field or a method of what stands before it; a point at the beginning of an operand precedes a name."""
+"""A field or method of the preceding value; a dot at the beginning of an operand precedes a name."""
 _LOOP: Final = re.compile(r"\.\s*(?:map|filter|all|exists|exists_one|existsOne|transformList|transformMap)\s*\(")
 _UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
 _MISSING: Final = re.compile(r"missing ('[^']*')")

@@ -32,7 +32,7 @@ from sidejudge.scoring.result.result import Unavailable
 _MOST = 200
 """Most figures, and most dates, of one text that are looked up."""
 _LONG_FIGURE = 4
-"""Digits from which finding a figure within a row of digits is no coincidence."""
+"""Fewest digits of a figure whose match within a row of digits is no coincidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def figures(text: str) -> list[NumberInText]:
 
 
 _WORD_FOR_WORD = 3
-"""Words from which finding a text word for word elsewhere is no coincidence."""
+"""Fewest words of a text whose exact match elsewhere is no coincidence."""
 _CLAIMS = 200
 _ALL_SUPPORTED = 0.95
 """Seed 003: 1.0 all information supported by sources, 0.8 minor unsupported claims."""

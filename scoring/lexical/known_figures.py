@@ -37,7 +37,7 @@ _FACTORS: Final = (2.0, 5.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 100.0, 365.0, 1e
 """Factors of units of time, of frequencies, and of what a number may leave out: *sixty* for 60,000, *1.2k*, cents."""
 _PLACES: Final = 4
 _MOST: Final = 60
-"""Most different numbers of a text from which others are derived; from more, any number might follow."""
+"""Most different numbers of a text that others are derived from; with more, any number might follow."""
 _LONG: Final = 1000
 _DIGITS: Final = 4
 _REACH: Final = 2

@@ -52,7 +52,7 @@ _MOST_ABOVE: Final = 50
 _OWN_STEPS: Final = frozenset({SpanKind.CHAIN, SpanKind.OTHER})
 """Steps of an agent itself. From what it calls, a tool or another agent, it goes on where that failed."""
 _CANCELLED: Final = re.compile(r"(?:\w+\.)*Cancell?ed")
-"""How an error begins by which a caller left."""
+"""Beginning of an error that means that the caller left."""
 _CUT_OFF: Final = {
     "length": Reason("the answer was cut off at the token limit"),
     "content_filter": Reason("a content filter stopped it"),

@@ -18,7 +18,7 @@ from typing import Final
 _LONGEST: Final = 400
 """Characters of a text that may be a message; what is longer explains something."""
 _SHORT: Final = 600
-"""Characters of a request or a result in which one word of a message's subject is enough to speak of the same."""
+"""Longest request or result, in characters, that a single shared word links to a message's subject."""
 _MOST_LOOKED_AT: Final = 20_000
 _AROUND: Final = " *_`'\"“”‘’"
 _QUOTES: Final = re.compile(

@@ -16,13 +16,13 @@ from .trajectory_steps import Trajectory, TrajectoryStep
 _BY_SIGNS: Final = 0.85
 """Share of the tokens for steps chosen by their own signs, before the steps that they rest on are added."""
 _LONG: Final = 0.25
-"""Multiple of the average step's length from which a step counts as long and needs more signs to be shown."""
+"""Least multiple of the average step's length for a long step, which needs more signs to be shown."""
 INSTRUCTIONS: Final = 2_500
 """Approximate tokens of one request's instructions, task and schema."""
 _FOR_THE_END: Final = 8
 """One of this many parts of a run's tokens goes to its last steps, which show what it achieved."""
 PLAIN: Final = 2.5
-"""Weight of a sign from which a step of any length is shown before others."""
+"""Least weight of a sign that shows a step of any length before others."""
 _MOST_OF_ONE: Final = 0.25
 """Largest share of the tokens for one step."""
 _GROUND: Final = 0.05

@@ -54,7 +54,7 @@ _NAME: Final = re.compile(r"(?<=[^.!?\s]\s)[A-Z][a-z]{3,}")
 _LONGEST: Final = 200_000
 """Most characters of one text that are searched for words."""
 _SELDOM: Final = 20
-"""A tool is seldom used if at most one of this many calls is of it."""
+"""A tool is seldom used if at most one of this many calls goes to it."""
 _RARE: Final = 3
 """Most steps with a word for it to mark a step."""
 

@@ -133,7 +133,7 @@ FIELDS = (
 SIGNS: Final = tuple(
     name for name in FIELDS if name not in ("name", "description", "result_use", "expected_answer_criteria", "signs")
 )
-"""Keys of signs, which most runs keep to. A run that departs from one does not fail."""
+"""Keys of signs: habits of most runs. A run that departs from one does not fail."""
 MAX_VALUES: Final = 5_000
 """Most values in a scenario: names, numbers, texts, lists and objects."""
 MAX_CHARACTERS: Final = 200_000

@@ -195,7 +195,7 @@ _LEAST_DAYS: Final = 4
 _TOGETHER: Final = (range(1), range(2), range(-1, 2), range(4))
 """Which hours, counted from the present one, are taken together until something is proven."""
 _OF_A_MEDIAN: Final = 1.25
-"""The standard error of a median, in that of a mean."""
+"""The standard error of a median as a multiple of a mean's."""
 
 
 class _Stretch(NamedTuple):

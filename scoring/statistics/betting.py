@@ -40,7 +40,7 @@ _MOST: Final = 4_000
 _STEPS: Final = 14
 """Halvings of the interval from 0 to 1: bounds are at most 0.0001 wider than the exact ones."""
 _DIGITS: Final = 3
-"""Decimals to which values and shares are rounded, towards a wider interval, so that similar bets become one."""
+"""Decimals of values and shares, rounded towards a wider interval, so that similar bets become one."""
 
 
 class Sampled(NamedTuple):

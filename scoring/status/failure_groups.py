@@ -31,7 +31,7 @@ _QUOTED: Final = re.compile(r"\"[^\"]{1,500}\"|“[^”]{1,500}”|«[^»]{1,500
 _FIGURE: Final = re.compile(r"[-+]?\b\d[\d.,:%/]*|\b[0-9a-f]{8,}\b")
 
 Subject: TypeAlias = tuple[str, str, str]
-"""Rubric, metric and the key by which failures are alike."""
+"""Rubric, metric and the key that groups similar failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

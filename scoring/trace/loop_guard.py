@@ -19,7 +19,7 @@ OWN_TAG: Final = "sidejudge"
 EVALUATOR_ENVIRONMENTS: Final = "langfuse"
 """Prefix of the environments of Langfuse's evaluators, which applications may not use."""
 _OTHERS: Final = frozenset({"llm-as-a-judge", "code-eval", "sdk-experiment"})
-"""These environments without the prefix, and those of experiments by Langfuse's SDKs."""
+"""These environments without the prefix, and the environments of experiments by Langfuse's SDKs."""
 
 
 def own_trace_id(judged: str) -> str:

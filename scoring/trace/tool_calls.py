@@ -596,7 +596,7 @@ ANSWER_TOOLS: Final = frozenset({
     "finish", "done", "taskdone", "completetask", "attemptcompletion", "giveanswer", "provideanswer",
     "providefinalanswer", "returnanswer", "strandsstructuredoutput", "structuredoutput",
 })  # fmt: skip
-"""Tools by which an agent gives its answer, as ``plain`` names them; calling one of these is no use of a tool."""
+"""Tools that deliver an agent's answer, as ``plain`` names them; calling one is no use of a tool."""
 _FORM: Final = "structuredoutput"
 """The tool of Claude's Agent SDK whose arguments are the answer in the requested form."""
 _PLAIN_NAME: Final = re.compile(r"\W+")

@@ -28,7 +28,7 @@ _REQUEST: Final = re.compile(r"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|HTTPS?)
 _LEAST_MESSAGE: Final = 12
 _HEAD: Final = 2_000
 _OF_MCP: Final = "mcp."
-"""How the attribute begins from which the kind of a request of MCP was read."""
+"""Beginning of the attribute that gave the kind of an MCP request."""
 _SEPARATED: Final = re.compile(r"\w[\W_]+\Z")
 _MOST_BESIDE = 64
 """Most of the latest calls that are compared with a request of MCP beside them."""

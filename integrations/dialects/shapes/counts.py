@@ -18,7 +18,7 @@ _PARTS: Final = frozenset({
     "written", "cost", "limit", "max", "budget", "context", "window", "price", "ms", "duration", "size", "no",
     "average",
 })  # fmt: skip
-"""Words with which a count is one of a part, or none of tokens that were used."""
+"""Words that mark a count as a part's, or as something other than used tokens."""
 _REASONED: Final = frozenset({"reasoning", "thoughts", "thinking"})
 _BODIES: Final = ("usage", "token_usage", "tokenUsage", "usage_metadata", "usageMetadata", "usage_details", "metrics",
                  "tokens", "token_counts", "tokenCounts")  # fmt: skip

@@ -31,7 +31,7 @@ _NEVER: Final = frozenset({
     "logprobs", "embedding", "embeddings", "vector", "vectors", "score", "scores", "evaluation", "feedback", "previous",
     "association",
 })  # fmt: skip
-"""Words with which nothing is a content, wherever in the name they stand."""
+"""Words that exclude contents, wherever in the name they stand."""
 
 _IN: Final = frozenset({
     "input", "inputs", "prompt", "prompts", "question", "query", "request", "requests", "arguments", "args", "kwargs",
@@ -83,7 +83,7 @@ _DOERS: Final = frozenset({
     "graph", "workflow", "chain", "pipeline", "turn", "llm", "model", "chat", "completion", "generation", "inference",
     "embedding", "retrieval", "retriever", "search", "query", "final", "exit", "overall", "ai", "genai",
 })  # fmt: skip
-"""Whose outcome is the call's own, behind the client's name: that of ``acme.validation.status`` is of a check."""
+"""Words, after the client's name, whose outcome is the call's own; ``acme.validation.status`` is a check's."""
 _BEHIND_CLIENT: Final = re.compile(r"\A[^.]*\.")
 _BROWSER: Final = ("user", "agent")
 _EARLIER: Final = "previous"

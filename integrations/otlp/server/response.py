@@ -38,7 +38,7 @@ def _field(number: int, value: bytes) -> bytes:
 
 PROTOBUF: Final = "application/x-protobuf"
 ABORT: Final = "sidejudge.abort"
-"""The extension of ASGI by which an application closes the connection of a response that it cannot end."""
+"""The ASGI extension that closes a connection whose response cannot be completed."""
 JSON: Final = "application/json"
 KINDS: Final[dict[str, Encoding]] = {PROTOBUF: "protobuf", JSON: "json"}
 """The content types of OTLP."""

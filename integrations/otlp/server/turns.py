@@ -19,7 +19,7 @@ _REMEMBERED: Final = 10_000
 _UNPROVEN: Final = 1 / 8
 """Share of a contested turn's time for a connection that did not use its latest turn, or has had none."""
 _FORGIVEN: Final = 1 / 4
-"""Wasted turns that a message makes up for: a connection that wastes one in five stays behind those that waste none."""
+"""Wasted turns that a message makes up for: a connection that wastes one in five stays behind one that wastes none."""
 
 
 @dataclass(slots=True)

@@ -131,7 +131,7 @@ _PER_OCCURRENCE: Final = {
 _OTHERS: Final = bytes(set(range(256)) - set(b"".join(_PER_OCCURRENCE)))
 _MOST: Final = max(_PER_OCCURRENCE.values())
 _SMALL: Final = 1 << 20
-"""An estimate up to which it need not be exact: only how many such bytes there are is counted, not which."""
+"""An estimate up to this size need not be exact: such bytes are counted, not located."""
 
 
 def decoded_size(payload: bytes) -> int:

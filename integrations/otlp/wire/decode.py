@@ -18,7 +18,7 @@ from .values import any_value, attributes, decode_attributes, opaque_attributes,
 NO_TRACE, NO_SPAN = bytes(16), bytes(8)
 """All-zero ids are invalid (OpenTelemetry trace API): a span under one belongs nowhere."""
 _REMEMBERED: Final = 4096
-"""Bytes up to which a decoded resource or scope is remembered: an application sends the same all the time."""
+"""The largest resource or scope, in bytes, that is remembered decoded: an application sends the same all the time."""
 _MOST: Final = 256
 """Resources, and scopes, that are remembered."""
 

@@ -24,7 +24,7 @@ from .json_values import any_value, attributes, enum, identifier, integer, mappi
 UNREADABLE: Final = (ValueError, TypeError, OverflowError, RecursionError)
 """Errors of a value that cannot be read: a truth value as a time, base64 that is not ASCII, a text nested too far."""
 _LENIENT: Final = 4 << 20
-"""Bytes up to which a text that is not quite JSON is read leniently: that takes twelve times its size."""
+"""The longest text, in bytes, that is read leniently if not quite JSON: that takes twelve times its size."""
 _DIGITS: Final = 1000
 """Digits of an integer that is still read as a number; Python itself refuses 4,300."""
 

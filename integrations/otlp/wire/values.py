@@ -26,11 +26,11 @@ from .schema import classes, varint
 MAX_DEPTH = 48
 """Levels of lists and maps inside one value; deeper ones become None."""
 _SHORT: Final = 96
-"""Bytes of a key-value up to which it is remembered; longer ones seldom repeat."""
+"""The longest key-value, in bytes, that is remembered; longer ones seldom repeat."""
 _MOST: Final = 8192
 """Key-values that are remembered, in some 3 MB; beyond it the memory starts anew. Keys and lists: as many each."""
 _LONGEST: Final = 1024
-"""Bytes of a value up to which it is tried as a text; parsing a longer one costs little beside its decoding."""
+"""The longest value, in bytes, that is tried as a text; parsing a longer one costs little beside its decoding."""
 _KEY: Final = 0x0A
 
 Value = TypeVar("Value")

@@ -22,4 +22,4 @@ from .traces import *
 _SUBJECTS = (traces, status, people, metrics, intake, judge, process)
 
 FAMILIES = tuple(each for subject in _SUBJECTS for each in vars(subject).values() if isinstance(each, Family))
-"""All of them, in the order of the reference page: that of their declarations."""
+"""All families in order of declaration, as on the reference page."""

@@ -21,7 +21,7 @@ _SHOWN: Final = 5
 _ARCHIVE: Final = "archive it in Langfuse (settings, scores): its type cannot be changed, and a new one is made"
 _DESCRIBE: Final = "nothing, if people wrote it; to have ours, archive them in Langfuse, and new ones are made"
 MOST_SKEW_S: Final = 30.0
-"""How far the clocks may differ: less than what is read back each time."""
+"""How far the clocks may differ: less than the time that is read again."""
 
 
 def scores_per_trace(config: Config) -> int:

@@ -20,7 +20,7 @@ from .listed_trace import ListedTrace, grouped, left_out_at_once, left_out_once_
 _ELSEWHERE: Final = "elsewhere"
 """Why a trace was not read here: another monitor of the fleet read it."""
 MOST_NAMES: Final = 2000
-"""Names of traces whose service is remembered: those that came last."""
+"""Number of trace names whose service is remembered, the latest ones."""
 _LONGEST: Final = 200
 _Name: TypeAlias = tuple[str | None, str]
 

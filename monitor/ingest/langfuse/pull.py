@@ -51,7 +51,7 @@ AHEAD_NS: Final = MINUTE_NS
 _MOST_OFF_NS: Final = DAY_NS
 """How far Langfuse's clock is believed to be off ours: beyond that it is wrong rather than ours."""
 INTRODUCED_NS: Final = HOUR_NS
-"""How often a server is asked anew what it is and whose project the keys are of."""
+"""How often a server is asked again for its version and the keys' project."""
 REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), "overloaded", "store", "error")
 """Why a poll may end early, as metrics name it."""
 MOST_WAITING: Final = 500

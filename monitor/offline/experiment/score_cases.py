@@ -179,7 +179,7 @@ def _whole(value: Json) -> Json:
 _AT_ONCE: Final = 16
 """Cases that are judged at the same time: enough for a judge's own limits to decide, few enough to hold little."""
 _PROGRESS_FROM: Final = 20
-"""Verdicts of one call from which on its progress is shown."""
+"""Fewest verdicts of a call that shows progress."""
 
 Rubrics: TypeAlias = list[Rubric | str] | tuple[Rubric | str, ...]
 

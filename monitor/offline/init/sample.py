@@ -27,7 +27,7 @@ MOST: Final = 500
 """Traces that are read: enough to learn a scenario with one violation in a hundred."""
 _NO_RUNS: Final = frozenset({"not_a_run", "excluded"})
 _FROM_LANGFUSE: Final = 100
-"""Traces that are read of Langfuse: each takes a request of those that its limit allows."""
+"""Traces read from Langfuse: each takes one of the requests that its rate limit allows."""
 
 
 def recordings(folder: Path) -> list[Path]:
