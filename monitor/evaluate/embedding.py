@@ -70,7 +70,7 @@ class Embedder:
         self._requested: list[PendingTexts] = []
         self._working: asyncio.Task[None] | None = None
         self._dimensions: int | None = None
-        """Dimensions of the model's latest vectors. Kept vectors with another number are another model's of its name."""
+        """Dimensions of the model's latest vectors. Kept ones with another number are another model's of its name."""
 
     @property
     def outage(self) -> EmbeddingError | None:
