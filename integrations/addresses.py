@@ -77,6 +77,16 @@ def is_local(host: str) -> bool:
         return False
 
 
+def stays(old: str, new: str) -> bool:
+    """Whether a redirect from one address to another stays with the host that was asked, or goes on to its HTTPS.
+
+    Elsewhere a client that follows would take contents, and keys in headers of their own.
+    """
+    before, after = urlsplit(old), urlsplit(new)
+    same = (before.scheme, port_of(old)) == (after.scheme, port_of(new))
+    return before.hostname == after.hostname and (same or (before.scheme, after.scheme) == ("http", "https"))
+
+
 def from_environment(host: str) -> bool:
     """Whether a client for this host takes the proxies of the environment; this machine needs none.
 

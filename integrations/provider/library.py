@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 from urllib.request import getproxies_environment
 
+from sidejudge.integrations.addresses import stays
 from sidejudge.scoring.lexical.shown_text import label
 
 from .errors import HTTP_CLIENTS, ProviderError, ProviderErrorKind
@@ -201,10 +202,9 @@ def _keep_to_host(library: ModuleType) -> None:
 
 def _on_the_same_host(request: httpx.Request, following: httpx.Request) -> httpx.Request:
     """The request that follows. Raises ``ProviderError`` where it leads to another host or port, or away from TLS."""
-    old, new = request.url, following.url
-    same = (old.scheme, old.port) == (new.scheme, new.port) or (old.scheme, new.scheme) == ("http", "https")
-    if old.host != new.host or not same:
-        raise _redirected(f"to {label(f'{new.scheme}://{new.netloc.decode()}', 100)}, to which nothing is sent")
+    if not stays(str(request.url), str(following.url)):
+        named = f"{following.url.scheme}://{following.url.netloc.decode()}"
+        raise _redirected(f"to {label(named, 100)}, to which nothing is sent")
     return following
 
 

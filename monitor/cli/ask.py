@@ -12,18 +12,20 @@ from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import urlsplit
 
 import click
 
-from sidejudge.integrations.addresses import is_local
+from sidejudge.integrations.addresses import is_local, stays
 from sidejudge.monitor.api.contents_token import FILE_PATH, HEADER, read_token
 
 from .errors import CommandError
 from .terminal import table, visible, waiting
 
 if TYPE_CHECKING:
+    from http.client import HTTPMessage
+
     from sidejudge.scoring.trace.span import Json, JsonRecord
     from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
@@ -91,6 +93,8 @@ def _asked(url: str, path: str, read: Callable[[bytes], _Read], *, shown: bool =
         if stated is not None:
             raise stated from None
         remedy = f"set {TOKEN}" if error.code == HTTPStatus.UNAUTHORIZED else "see the monitor's log"
+        if HTTPStatus.MULTIPLE_CHOICES <= error.code < HTTPStatus.BAD_REQUEST:
+            remedy = "name the monitor's own address with --url; another host is sent nothing"
         raise CommandError(f"{url}{path} answered {error.code} {error.reason}", remedy) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
@@ -109,9 +113,18 @@ def _stated(error: urllib.error.HTTPError) -> CommandError | None:
         return None
 
 
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects on the same host alone: it would send the tokens to any other."""
+
+    def redirect_request(  # noqa: PLR0917  # the library calls it
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> urllib.request.Request | None:
+        return super().redirect_request(req, fp, code, msg, headers, newurl) if stays(req.full_url, newurl) else None
+
+
 def _answer(url: str, path: str, headers: Mapping[str, str]) -> bytes:
     # A monitor is called directly: a proxy of the environment has no business between the two.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Redirects)
     request = urllib.request.Request(url.rstrip("/") + path, headers=dict(headers))  # noqa: S310  # the caller checks it
     with opener.open(request, timeout=TIMEOUT_S) as answer:
         found: bytes = answer.read(_LONGEST)

@@ -21,6 +21,8 @@ from click.testing import CliRunner
 from sidejudge.monitor.api.contents_token import HEADER, ContentsToken, read_token
 from sidejudge.monitor.cli import main
 from sidejudge.monitor.cli.ask import ask
+from sidejudge.monitor.cli.errors import CommandError
+from tests.fakes import openai
 from tests.monitor.api.still import SAID
 from tests.monitor.cli.conftest import monitor_at  # noqa: F401  # a fixture
 from tests.otlp_requests import HIGH, S, request, span, trace
@@ -177,6 +179,22 @@ def test_a_server_that_names_another_file_is_given_nothing(monitor_at, tmp_path,
     url = monitor_at({"/-/contents": {"token_file": str(secret)}, "/v1/verdicts": {}})
     assert ask.__globals__["_contents_token"](url) == {}
     assert ask(url, "/v1/verdicts") == {}
+
+
+def test_a_command_sends_its_tokens_to_no_other_host(monkeypatch):
+    monkeypatch.setenv("SIDEJUDGE_API_TOKEN", "api-token")
+    monkeypatch.setenv("SIDEJUDGE_CONTENTS_TOKEN", "contents-token")
+    with openai.Provider(openai.raw(b"{}")) as there, openai.Provider() as here:
+        url = here.url.removesuffix("/v1")
+        here.standing = lambda _: openai.Act(302, headers={"location": f"{there.url}/verdicts"})
+        with pytest.raises(CommandError, match="answered 302") as refused:
+            ask(url, "/v1/verdicts")
+        assert "name the monitor's own address with --url" in refused.value.remedy
+        assert not there.seen
+        here.standing = openai.raw(b"{}")
+        here.will(lambda _: openai.Act(307, headers={"location": "/behind/v1/verdicts"}))
+        assert ask(url, "/v1/verdicts") == {}
+        assert here.seen[-1].headers["authorization"] == "Bearer api-token"
 
 
 async def test_without_the_need_of_a_token_there_is_none(judged, tmp_path):
