@@ -50,8 +50,9 @@ _KEYS = (
     ("gen_ai.response.model", SpanKind.LLM),
 )
 """Other attributes that show a span's kind if it does not name its operation."""
-_LEAVE_OUT_EMPTY = ("opentelemetry.instrumentation.ag2", "opentelemetry.instrumentation.anthropic")
-"""Scopes of clients that leave out an answer only where it is empty: AG2, and OpenLLMetry for Anthropic."""
+_LEAVE_OUT_EMPTY = ("agent_framework", "opentelemetry.instrumentation.ag2", "opentelemetry.instrumentation.anthropic")
+"""Scopes of clients that leave out an answer only where it is empty: AG2, OpenLLMetry for Anthropic, and streams of
+Microsoft's Agent Framework."""
 _NUMBERED = ("opentelemetry.instrumentation.google_genai", "opentelemetry.instrumentation.vertexai")
 """Scopes of clients that give what has no id one of the tool's name and its place in the message: ``lookup_0``."""
 _AG2_TYPE = "ag2.span.type"
@@ -342,8 +343,8 @@ def read_events(reading: SpanReading, events: Iterable[RawEvent], source: str = 
 
 
 def _is_bare(message: Json) -> bool:
-    """Whether a message states a role at most, and nothing under any other key."""
-    return isinstance(message, dict) and not any(held for key, held in message.items() if key != "role")
+    """Whether a message states at most who speaks, and nothing under any other key."""
+    return isinstance(message, dict) and not any(held for key, held in message.items() if key not in {"role", "name"})
 
 
 def _beside(requested: Sequence[Message], answered: Sequence[Message]) -> tuple[Message, ...]:

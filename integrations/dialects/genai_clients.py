@@ -32,6 +32,8 @@ def _scope(prefix: str) -> Callable[[RawSpan], bool]:
 
 _ADDED: Final = "instructions_override"
 """What Semantic Kernel adds to the arguments of an agent that is used as a function."""
+_PROMPTED: Final = re.compile(r'\[(?:"\[\[Streaming)?(?:ChatMessage|Text)Content\(')
+"""How what a model answered begins as what a function returned: as Python prints it."""
 
 
 def _semantic_kernel(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
@@ -39,12 +41,24 @@ def _semantic_kernel(reading: SpanReading, kind: SpanKind, fields: SpanFields) -
     for field in ("input_messages", "output_messages"):
         fields[field] = tuple(_renamed(message) for message in fields[field])
     if (tool := fields.get("tool")) is not None:
+        if tool.call_id is None and _is_prompt(tool.name, reading.attributes.get("gen_ai.tool.call.result")):
+            del fields["tool"]
+            fields["input"] = fields["output"] = None
+            return SpanKind.CHAIN
         fields["tool"] = _own_name(tool)
         fields["input"] = fields["tool"].arguments
     if kind is SpanKind.OTHER:  # AutoFunctionInvocationLoop
         reading.note("kind", "scope")
         return SpanKind.CHAIN
     return kind
+
+
+def _is_prompt(name: str, returned: AttributeValue) -> bool:
+    """Whether a function that has no call's id is the application's own prompt, around the model call that answers it.
+
+    One without a plugin is known to no model; of a plugin's, only what it returned shows it.
+    """
+    return "-" not in name or (isinstance(returned, str) and _PROMPTED.match(returned) is not None)
 
 
 def _renamed(message: Message) -> Message:

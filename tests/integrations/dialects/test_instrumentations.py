@@ -415,10 +415,18 @@ def test_events_of_messages_without_contents_show_which_tools_were_called_and_no
         assert case.capture_switch is not None
 
 
-@pytest.mark.parametrize("message", [{}, {"role": "assistant"}, {"role": "assistant", "content": []}])
+@pytest.mark.parametrize(
+    "message",
+    [
+        {},
+        {"role": "assistant"},
+        {"role": "assistant", "content": []},
+        {"role": "assistant", "content": "", "name": "desk"},
+    ],
+)
 @pytest.mark.parametrize(("asked", "value"), [({"content": "Where?"}, 0.0), ({}, None)])
 def test_an_answer_without_words_beside_a_question_in_words_is_empty(message: Any, asked: Any, value: Any) -> None:
-    """OpenTelemetry's instrumentations of OpenAI for Node.js and Python, and Semantic Kernel with no part in it."""
+    """OpenTelemetry's instrumentations of OpenAI for Node.js and Python, Semantic Kernel: no part, or a stream's."""
     events = (
         RawEvent(name="gen_ai.user.message", time_ns=0, attributes=asked),
         RawEvent(name="gen_ai.choice", time_ns=0, attributes={"index": 0, "finish_reason": "stop", "message": message}),
@@ -435,7 +443,9 @@ def test_an_answer_without_words_beside_a_question_in_words_is_empty(message: An
     ("answer", "finish", "results"),
     [("Oslo has", "length", (1.0, 0.0)), (None, "stop", (0.0, None)), ("Oslo has 7 degrees.", "stop", (1.0, 1.0))],
 )
-@pytest.mark.parametrize("by", ["ag2", "anthropic"])
+@pytest.mark.parametrize(
+    "by", ["agent_framework", "opentelemetry.instrumentation.ag2", "opentelemetry.instrumentation.anthropic"]
+)
 def test_what_ag2_records_of_a_call_s_usage_is_no_call(
     by: str, answer: str | None, finish: str, results: tuple[Any]
 ) -> None:
@@ -443,9 +453,7 @@ def test_what_ag2_records_of_a_call_s_usage_is_no_call(
     said = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "content": answer}])} if answer else {}
     used = {"gen_ai.response.model": "m-1", "gen_ai.usage.input_tokens": 32, "gen_ai.usage.output_tokens": 12}
     ended = {"gen_ai.response.finish_reasons": [finish]}
-    call = _raw(
-        "chat m", f"opentelemetry.instrumentation.{by}", parent=7, attributes={**CHAT, **asked, **said, **used, **ended}
-    )
+    call = _raw("chat m", by, parent=7, attributes={**CHAT, **asked, **said, **used, **ended})
     record = _raw("record_usage model_call", "", number=99, parent=7, attributes={"ag2.span.type": "usage", **used})
     root = _raw("invoke_agent a", "", number=7, attributes={"gen_ai.operation.name": "invoke_agent"})
     case = extract(Trace.of("1" * 32, [normalise(root), normalise(call), normalise(record)], "batch"))
@@ -648,6 +656,28 @@ def test_semantic_kernel_s_functions_go_by_their_own_names_in_spans_and_messages
     })).tool  # fmt: skip
     assert tool is not None
     assert (tool.name, tool.arguments) == ("look_up", {"n": 1})
+
+
+@pytest.mark.parametrize(("name", "returned", "call_id", "kind"), [
+    ("AFsQdgjOkhrDlrOq", None, None, SpanKind.CHAIN),
+    ("p-ask", "[ChatMessageContent(inner_content=None)]", None, SpanKind.CHAIN),
+    ("p-ask", '["[[StreamingChatMessageContent(choice_index=0)]]"]', None, SpanKind.CHAIN),
+    ("p-ask", "[TextContent(text='It is four.')]", None, SpanKind.CHAIN),
+    ("p-ask", "[ChatMessageContent(inner_content=None)]", "call_1", SpanKind.TOOL),
+    ("p-look_up", "found [ChatMessageContent(]", None, SpanKind.TOOL),
+    ("p-look_up", None, None, SpanKind.TOOL),
+])  # fmt: skip
+def test_a_prompt_that_the_application_runs_with_semantic_kernel_is_no_tool(
+    name: str, returned: str | None, call_id: str | None, kind: SpanKind
+) -> None:
+    span = normalise(_raw("execute_tool", "semantic_kernel.functions.kernel_function", attributes={
+        key: value for key, value in {
+            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.call.id": call_id,
+            "gen_ai.tool.call.arguments": '{"q": 1}', "gen_ai.tool.call.result": returned,
+        }.items() if value is not None
+    }))  # fmt: skip
+    assert (span.kind, span.tool is not None) == (kind, kind is SpanKind.TOOL)
+    assert (span.input is None) == (span.output is None and kind is not SpanKind.TOOL)
 
 
 def test_the_ai_sdk_s_results_are_quoted_once_however_much_they_look_like_json() -> None:
