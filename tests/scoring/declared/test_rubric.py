@@ -222,10 +222,10 @@ def test_findings_are_better_the_fewer_there_are():
 
 @pytest.mark.parametrize("text", ["{{" + " " * 7900, "{{" * 3900, "{{ a" * 1900, "{{ output }} " * 600])
 def test_no_template_keeps_the_reader_busy(text):
-    before = time.perf_counter()
+    before = time.process_time()
     with contextlib.suppress(DeclarationError):
         one(ask=text)
-    assert time.perf_counter() - before < 1.0
+    assert time.process_time() - before < 1.0
 
 
 def test_a_part_that_is_not_known_leaves_the_question_unasked():
