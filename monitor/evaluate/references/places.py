@@ -185,7 +185,8 @@ class _ScoresInLangfuse:
     async def refresh(self) -> None:
         begun_ns = self._clock_ns()
         oldest_ns = begun_ns - self._kept_ns
-        every = begun_ns >= self._all_due_ns or self.entries.version != self._listed_version
+        usual = self._since_ns <= begun_ns < self._all_due_ns  # earlier: the clock was set back
+        every = not usual or self.entries.version != self._listed_version
         since_ns = oldest_ns if every else self._since_ns
         try:
             found = await self._listed(since_ns, begun_ns + _AHEAD_NS)

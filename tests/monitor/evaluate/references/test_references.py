@@ -161,6 +161,18 @@ async def test_a_correction_that_is_edited_or_deleted_a_day_later_is_noticed(mod
             await reads(a="edited", b=None, c="first")
 
 
+async def test_corrections_are_read_in_time_after_a_clock_that_was_ahead_was_set_back(fake, client):
+    now_ns = [time.time_ns() + 86_400 * 10**9]
+    place = InCorrections(client, lambda: now_ns[0], 10**15)
+    correct(fake, TRACE, "first", id="of-a")
+    await place.refresh()
+    now_ns[0] = time.time_ns()
+    fake.scores.edit("of-a", value="edited")
+    correct(fake, "9" * 32, "new")
+    await place.refresh()
+    assert (place.entries.get(TRACE), place.entries.get("9" * 32)) == ("edited", "new")
+
+
 def score(fake: FakeLangfuse, id_: str, value: Any, **more: Any) -> None:
     kind = "CATEGORICAL" if isinstance(value, str) else "NUMERIC"
     fake.scores.add(id=id_, **{"traceId": TRACE, "name": "tone", "value": value, "dataType": kind, **more})
