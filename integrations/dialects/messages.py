@@ -67,6 +67,8 @@ _HELD = frozenset({
     "text", "content", "response", "result", "output", _ANSWER_PARTS[-1], _PROVIDED, *_ANSWERS, *_ARGUMENTS,
 })  # fmt: skip
 _OF_A_TEXT = frozenset({"type", "text"})
+_BY_DIFY = frozenset({"text", "finish_reason", "usage"})
+"""What a step of Dify's that asks a model returns, whatever else."""
 _OF_CONTENTS = ("text", *_ANSWER_PARTS, *_CALL_PARTS)
 """Types of parts that hold something; a client that is to send no contents leaves it out and sends the type."""
 
@@ -259,6 +261,8 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
         role = "assistant"
     if role is None and isinstance(item.get("text"), str) and isinstance(listed := item.get("toolCalls"), list):
         item, role = {"content": joined(unwrap.answer(item)), "tool_calls": listed}, "assistant"  # the AI SDK's answer
+    elif role is None and item.keys() >= _BY_DIFY:
+        item, role = {"content": item["text"]}, "assistant"
     if role is not None:
         _message(item, role, found)
         return

@@ -10,7 +10,7 @@ import re
 
 from msgspec.structs import replace
 
-from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.span import Json, Message, SpanKind, ToolCall, Usage
 
 from . import haystack, langgraph_nodes, messages, pyrepr, unwrap
 from . import openinference_pseudo_tools as pseudo_tools
@@ -49,6 +49,13 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
         return SpanKind.CHAIN
     framework = _FRAMEWORKS.get(name)
     return kind if framework is None else framework(reading, kind, fields)
+
+
+def _agno(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """A stream of which nothing came has a list without messages."""
+    if kind is SpanKind.LLM and unwrap.decoded(reading.attributes.get(_OUT)) == {"messages": []}:
+        fields |= {"output": None, "output_messages": (Message(role="assistant"),)}
+    return kind
 
 
 def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
@@ -335,6 +342,7 @@ def _mastra(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKin
 
 
 _FRAMEWORKS = {
+    "agno": _agno,
     "haystack": _haystack,
     "llama_index": _llama_index,
     "openai_agents": _openai_agents,

@@ -680,6 +680,33 @@ def test_a_prompt_that_the_application_runs_with_semantic_kernel_is_no_tool(
     assert (span.input is None) == (span.output is None and kind is not SpanKind.TOOL)
 
 
+@pytest.mark.parametrize(("text", "value"), [("Oslo.", 1.0), ("", 0.0)])
+def test_what_a_node_of_dify_s_answers_is_its_text_beside_usage_and_reasoning(text: str, value: float) -> None:
+    """As its providers of traces send it; the step that begins a workflow returns the question as well."""
+    prompts = [{"role": "user", "text": "Which capital?", "files": []}]
+    node = {"text": text, "reasoning_content": "Norway's.", "usage": {"prompt_tokens": 3}, "finish_reason": "stop"}
+    sent = (("CHAIN", {"q": "?"}, {"answer": text}), ("CHAIN", {"q": "?"}, {"q": "?"}), ("LLM", prompts, node))
+    spans = [
+        normalise(_raw(kind, "unified_otel_dify", number=number, parent=1 if number > 1 else None, attributes={
+            "openinference.span.kind": kind, "input.value": json.dumps(given), "output.value": json.dumps(returned),
+        }))
+        for number, (kind, given, returned) in enumerate(sent, 1)
+    ]  # fmt: skip
+    assert spans[-1].output == (text or None)
+    scored = score(extract(Trace.of("1" * 32, spans, "batch")), RUBRICS["run_health"], created_at="").scores
+    assert next(getattr(each.result, "value", None) for each in scored if each.metric == "answered") == value
+
+
+@pytest.mark.parametrize(("by", "value"), [("agno", 0.0), ("openai", None)])
+def test_a_stream_of_agno_s_in_which_nothing_came_is_an_empty_answer(by: str, value: float | None) -> None:
+    asked = {"messages": [{"role": "user", "content": "Which capital?"}]}
+    span = normalise(_raw("OpenAIChat.invoke_stream", f"openinference.instrumentation.{by}", attributes={
+        "openinference.span.kind": "LLM", "input.value": json.dumps(asked), "output.value": '{"messages": []}',
+    }))  # fmt: skip
+    scored = score(extract(Trace.of("1" * 32, [span], "batch")), RUBRICS["run_health"], created_at="").scores
+    assert next(getattr(each.result, "value", None) for each in scored if each.metric == "answered") == value
+
+
 def test_the_ai_sdk_s_results_are_quoted_once_however_much_they_look_like_json() -> None:
     tool = normalise(_raw("ai.toolCall", "ai", attributes={
         "ai.operationId": "ai.toolCall", "ai.toolCall.name": "t", "ai.toolCall.result": json.dumps('{"a": 1}'),
