@@ -144,7 +144,7 @@ def difference(
         return Unavailable("the values of each side are all equal, so nothing shows how much they vary")
     prior = 0.25 if pass_rates else _variance(used)
     spread = _robust(used, cells, shares) + _added(
-        cells, shares, prior, _heaviest(used, clusters, error), _designs(used, cells)
+        cells, shares, prior, _heaviest(used, clusters, error), _designs(used, cells, prior)
     )
     aim = matters or (_MATTERS if pass_rates else _OF_DEVIATION * math.sqrt(prior))
     half = anytime_half_width(spread, error=error, aim=aim)
@@ -234,11 +234,11 @@ def _heaviest(rows: Sequence[Compared], draws: Mapping[bool, int], error: float)
     return heaviest
 
 
-def _designs(rows: Sequence[Compared], cells: Mapping[tuple[str, bool], _Cell]) -> Mapping[bool, float]:
+def _designs(rows: Sequence[Compared], cells: Mapping[tuple[str, bool], _Cell], prior: float) -> Mapping[bool, float]:
     """Each side's design effect, from its own clusters' sizes and from the agreement within both sides' clusters.
 
-    Where only one side has clusters of several, the other is as many draws as it has values. Where nothing in them
-    varies, nothing shows that they agree less than wholly.
+    Where only one side has clusters of several, the other is as many draws as it has values. One cluster more is taken
+    to agree wholly, with the prior variance: a few that hardly vary show little of how far clusters agree.
     """
     held: dict[tuple[bool, object], list[Compared]] = {}
     for place, row in enumerate(rows):
@@ -253,8 +253,11 @@ def _designs(rows: Sequence[Compared], cells: Mapping[tuple[str, bool], _Cell]) 
         apart = math.fsum(part * part for part in parts)
         together += math.fsum(parts) ** 2 - apart
         whole += (squared / own - 1) * apart
-    agree = min(1.0, max(0.0, together / whole)) if whole else 1.0
-    return {side: 1 + agree * (squared / own - 1) for side, (squared, own) in of.items()}
+    sizes = {side: squared / own for side, (squared, own) in of.items()}
+    largest, each = max(sizes.values()), math.fsum(own for _, own in of.values()) / len(rows)
+    unseen = prior * each * largest * (largest - 1)
+    agree = min(1.0, max(0.0, (together + unseen) / (whole + unseen))) if unseen else 1.0
+    return {side: 1 + agree * (size - 1) for side, size in sizes.items()}
 
 
 def _added(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from collections.abc import Sequence
 
@@ -53,8 +54,9 @@ def test_the_error_of_one_look_is_the_cluster_robust_one_of_a_weighted_regressio
     ]
     kish = [sum(sum(weights[at]) ** 2 for at in held) / sum(sum(weights[at] ** 2) for at in held) for held in of]
     pairs = [at for held in of for at in held if len(at) > 1]
-    agree = sum(sum(parts[at]) ** 2 - sum(parts[at] ** 2) for at in pairs) / sum(
-        (sum(weights[at]) ** 2 / sum(weights[at] ** 2) - 1) * sum(parts[at] ** 2) for at in pairs
+    one_more = prior * np.mean(weights**2) * max(kish) * (max(kish) - 1)
+    agree = (one_more + sum(sum(parts[at]) ** 2 - sum(parts[at] ** 2) for at in pairs)) / (
+        one_more + sum((sum(weights[at]) ** 2 / sum(weights[at] ** 2) - 1) * sum(parts[at] ** 2) for at in pairs)
     )
     sizes = [size / (1 + max(0.0, agree) * (each - 1)) for size, each in zip(sizes, kish, strict=True)]
     added = sum(4 * prior / (size * (size + 4)) for size in sizes)
@@ -82,6 +84,19 @@ def test_ten_sessions_that_all_passed_prove_no_more_for_their_many_turns():
     assert not few.is_worse()
     assert not many.is_worse()
     assert many.upper == pytest.approx(few.upper, abs=0.03)
+
+
+def test_a_few_sessions_whose_turns_agree_in_part_make_no_side_worse():
+    rng, worse = random.Random(7), 0
+    for _ in range(100):
+        rows = [Compared(True, float(rng.random() < 0.9)) for _ in range(600)]
+        for session in range(10):
+            passes = rng.betavariate(0.9, 0.1)  # a correlation of 0.5
+            rows += [Compared(False, float(rng.random() < passes), 1.0, str(session)) for _ in range(60)]
+        found = difference(rows)
+        assert isinstance(found, Difference)
+        worse += found.is_worse()
+    assert worse <= 5
 
 
 @pytest.mark.parametrize("long", [False, True])
