@@ -40,10 +40,10 @@ from .access import AccessRules, is_same_machine
 from .compare import add_compare_page
 from .contents_token import FILE_PATH, SESSION_PATH
 from .errors import ProblemError
-from .params import reason_of, span_of, trace_id_of, trace_position_of, unknown_trace
+from .params import position_of, reason_of, span_of, trace_id_of, unknown_trace
 from .shared_result import SharedResults, compressed
 from .verdict_pages import add_verdict_pages, html, refused
-from .view import MonitorView, ServiceChoice, TraceQuery, VerdictQuery
+from .view import MonitorView, ServiceChoice, TracePosition, TraceQuery, VerdictQuery
 
 _LATEST_FAILURES = 8
 _GROUPS = 5
@@ -123,8 +123,8 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
             if trace_id is not None:
                 return RedirectResponse(f"/traces/{trace_id_of(trace_id)}", HTTPStatus.SEE_OTHER)
             query = TraceQuery(
-                reason=reason_of(reason or None), service=service or None, after=trace_position_of(cursor or None),
-                limit=_ON_A_PAGE,
+                reason=reason_of(reason or None), service=service or None, limit=_ON_A_PAGE,
+                after=position_of(TracePosition, cursor or None),
             )  # fmt: skip
         except ProblemError as problem:
             return refused(problem)

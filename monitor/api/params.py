@@ -17,7 +17,7 @@ from sidejudge.monitor.config.units import parse_span
 from sidejudge.monitor.ingest.outcomes import EndReason
 
 from .errors import ProblemError
-from .view import Position, TracePosition
+from .view import TracePosition
 
 if TYPE_CHECKING:
     from fastapi._compat import ModelField
@@ -94,17 +94,8 @@ def reason_of(name: str | None) -> str | None:
     return one_of("reason", name, list(EndReason))
 
 
-def trace_position_of(cursor: str | None) -> TracePosition | None:
-    """Where a page of traces begins."""
-    return _parsed(TracePosition, cursor)
-
-
-def position_of(cursor: str | None) -> Position | None:
-    """Where a page of verdicts begins."""
-    return _parsed(Position, cursor)
-
-
-def _parsed(kind: type[P], cursor: str | None) -> P | None:
+def position_of(kind: type[P], cursor: str | None) -> P | None:
+    """Where a page of verdicts or traces begins; None at the first."""
     try:
         return None if cursor is None else kind.parse(cursor)
     except ValueError as error:

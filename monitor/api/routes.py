@@ -25,16 +25,7 @@ from .compare import add_comparisons
 from .errors import ProblemError
 from .fleet_route import add_fleet
 from .pages import add_pages, add_sessions
-from .params import (
-    nanoseconds_of,
-    only_known,
-    position_of,
-    reason_of,
-    rubric_of,
-    trace_id_of,
-    trace_position_of,
-    unknown_trace,
-)
+from .params import nanoseconds_of, only_known, position_of, reason_of, rubric_of, trace_id_of, unknown_trace
 from .problems import explain_errors
 from .readers import METRICS
 from .reported_route import add_reported
@@ -48,6 +39,12 @@ MAX_LIMIT = 1000
 """Verdicts on one page, at most."""
 _BLOCK: Final = 50
 """Rows of a page that are read at once."""
+_Service: TypeAlias = Annotated[
+    str | None, Query(max_length=2000, description="`unknown_service`: traces that name none")
+]
+_Limit: TypeAlias = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
+_Cursor: TypeAlias = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")]
+_TraceId: TypeAlias = Annotated[str, Path(description="32 hex digits")]
 _TRACE_ID = "^[0-9a-fA-F]{32}$"
 _Responses: TypeAlias = dict[int | str, dict[str, object]]
 _Rows: TypeAlias = Sequence[Mapping[str, object]]
@@ -170,9 +167,7 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
     async def verdicts(  # noqa: PLR0917  # the framework calls it by name
         request: Request,
         rubric: Annotated[str | None, Query(max_length=200)] = None,
-        service: Annotated[
-            str | None, Query(max_length=2000, description="`unknown_service`: traces that name none")
-        ] = None,
+        service: _Service = None,
         environment: Annotated[
             str | None, Query(max_length=2000, description="`unknown`: traces that name none")
         ] = None,
@@ -180,8 +175,8 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         state: Annotated[State | None, Query()] = None,
         trace_id: Annotated[str | None, Query(pattern=_TRACE_ID, description="32 hex digits")] = None,
         since: Annotated[datetime | None, Query(description="closed at or after it; UTC without an offset")] = None,
-        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 100,
-        cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")] = None,
+        limit: _Limit = 100,
+        cursor: _Cursor = None,
     ) -> Response:
         """Verdicts that match all that is given, newest first.
 
@@ -198,7 +193,7 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
             page = await view.verdicts(replace(query, limit=count, after=after), contents=contents)
             return page.verdicts, page.next
 
-        return await _listed("verdicts", read, limit, position_of(cursor), request)
+        return await _listed("verdicts", read, limit, position_of(Position, cursor), request)
 
 
 def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
@@ -208,12 +203,10 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         reason: Annotated[
             str | None, Query(max_length=200, description="how they ended: `scored`, `no_rubric`, …")
         ] = None,
-        service: Annotated[
-            str | None, Query(max_length=2000, description="`unknown_service`: traces that name none")
-        ] = None,
+        service: _Service = None,
         since: Annotated[datetime | None, Query(description="ended at or after it; UTC without an offset")] = None,
-        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 100,
-        cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")] = None,
+        limit: _Limit = 100,
+        cursor: _Cursor = None,
     ) -> Response:
         """Traces that have ended, newest first: how, why, and the verdicts in short.
 
@@ -227,12 +220,12 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
             page = await view.traces(replace(query, limit=count, after=after), contents=contents)
             return page.traces, page.next
 
-        return await _listed("traces", read, limit, trace_position_of(cursor), request)
+        return await _listed("traces", read, limit, position_of(TracePosition, cursor), request)
 
     unknown: _Responses = {404: {"model": ProblemBody, "description": "Nothing is known of this trace."}, **_WRONG}
 
     @app.get("/v1/traces/{trace_id}", response_model=TraceBody, responses=unknown, tags=["v1"], dependencies=_STRICT)
-    async def trace(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
+    async def trace(request: Request, trace_id: _TraceId) -> Response:
         """What happened to one trace and why, with its verdicts, and what was read of it while its spans are held."""
         known = trace_id_of(trace_id)
         found = await view.trace(known, contents=rules.shows_contents(request))
@@ -244,7 +237,7 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         "/v1/traces/{trace_id}/spans", response_class=_Protobuf, responses={**_HIDDEN, **unknown}, tags=["v1"],
         dependencies=_STRICT,
     )  # fmt: skip
-    async def spans(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
+    async def spans(request: Request, trace_id: _TraceId) -> Response:
         """The spans of one trace while they are held: an OTLP request in protobuf, as 'try' and 'inspect' read it."""
         rules.require_contents(request, "spans")
         known = trace_id_of(trace_id)
@@ -259,7 +252,7 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         "/v1/traces/{trace_id}/judge", response_model=JudgeCallsBody, responses={**_HIDDEN, **_WRONG}, tags=["v1"],
         dependencies=_STRICT,
     )  # fmt: skip
-    async def judge_calls(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
+    async def judge_calls(request: Request, trace_id: _TraceId) -> Response:
         """What judges were sent about one trace and what they answered, as far as that is kept."""
         rules.require_contents(request, "calls to judges")
         return await asyncio.to_thread(_json, await view.judge_calls(trace_id_of(trace_id)), request)

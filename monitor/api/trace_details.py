@@ -15,11 +15,10 @@ from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.kept_contents import Holding, held_spans
 from sidejudge.monitor.evaluate.pipeline import Pipeline
-from sidejudge.monitor.evaluate.result import REPORTED
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
-from sidejudge.scoring.result.reason import GAP, outline
-from sidejudge.scoring.rubrics.open_verdict import open_verdict
+from sidejudge.scoring.result.reason import outline
+from sidejudge.scoring.rubrics.open_verdict import open_details, open_verdict
 from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.verdict.documents import LateReferenceDocument, SamplingDocument, TraceDocument, VerdictDocument
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 _LISTED = (
     "trace_id", "closed_ns", "reason", "service", "environment", "name", "session_id", "kind", "completion", "revision",
-    "route", "routes", "excluded", "verdicts",
+    "route", "routes", "excluded", "verdicts", "error",
 )  # fmt: skip
 """The fields of a trace in a list."""
 
@@ -112,11 +111,7 @@ class TraceDetails:
         if (pending := await asyncio.to_thread(self.store.late_references.of, wanted)) is not None:
             details["belated"] = _pending(pending)
         if not contents:
-            details.pop("input_beginning", None)
-            details.pop("output_beginning", None)
-            details.pop(REPORTED, None)
-        if details.get("error") and not contents:
-            details["error"] = f"{str(details['error']).partition(':')[0]}: {GAP}"  # what failed may quote
+            details = open_details(details)
         verdicts = [self.shown(verdict, contents=contents) for verdict in details["verdicts"]]
         return self._linked({**details, "verdicts": verdicts}, trace_id)
 
@@ -124,9 +119,8 @@ class TraceDetails:
         """An ended trace as a list shows it: how it ended, why, and its verdicts in short."""
         every: Mapping[str, object] = trace
         found = cast("TraceDocument", {key: every[key] for key in _LISTED if key in every})  # the same fields, fewer
-        if error := trace.get("error"):
-            found["error"] = error if contents else f"{str(error).partition(':')[0]}: {GAP}"
         if not contents:
+            found = open_details(found)
             found["verdicts"] = [{**each, "reason": outline(each).shown()} for each in found["verdicts"]]
         for verdict in found["verdicts"]:
             verdict.pop("reason_parts", None)

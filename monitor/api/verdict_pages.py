@@ -21,7 +21,7 @@ from sidejudge.scoring.verdict.verdict import State
 from .access import AccessRules
 from .errors import ProblemError
 from .params import one_of, only_known, position_of, rubric_of, span_of
-from .view import MonitorView, Passed, PlaceChoice, VerdictSearch
+from .view import MonitorView, Passed, PlaceChoice, Position, VerdictSearch
 
 _ON_A_PAGE = 50
 _COLUMNS = (
@@ -58,7 +58,7 @@ class VerdictChoice(PlaceChoice):
             text=self.text.strip() or None, release=self.release or None, prompt=self.prompt or None,
             model=self.model or None,
             below=_share(self.below), since_ns=since_ns,
-            after=position_of(self.cursor or None), limit=limit,
+            after=position_of(Position, self.cursor or None), limit=limit,
         )  # fmt: skip
 
 

@@ -90,16 +90,9 @@ def engine_options(function: Function) -> Function:
     def chosen(*args: Any, engine: str | None, address: str | None, workers: int | None, **others: Any) -> Any:
         return function(*args, engine=EngineChoice(engine, address, workers), **others)
 
-    command: Any = chosen
-    for option in (
-        ADDRESS,
-        ENGINE,
-        click.option(
-            "--workers", type=_Workers(), metavar="N|auto", help="Work in N processes; auto: one a processor."
-        ),
-    ):
-        command = option(command)
-    return cast("Function", command)
+    help_ = "Work in N processes; auto: one a processor."
+    workers_option = click.option("--workers", type=_Workers(), metavar="N|auto", help=help_)
+    return cast("Function", workers_option(ENGINE(ADDRESS(chosen))))
 
 
 def read_verdicts(

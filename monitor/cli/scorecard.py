@@ -59,7 +59,7 @@ def scorecard(
     --workers and --engine have the lines read and counted by several processes; every figure is the same.
     """
     files = {name: Path(file) for name, file in _pairs("MODEL=VERDICTS.jsonl", models).items()}
-    reported = {name: _positive("--cost", name, text) for name, text in _pairs("--cost", costs).items()}
+    reported = {name: _cost(name, text) for name, text in _pairs("--cost", costs).items()}
     check_known(reported, files, "--cost: there is no model")
     options = _options({name: _share(name, text) for name, text in _pairs("--weight", weights).items()})
     for name, file in files.items():
@@ -101,24 +101,22 @@ def _pairs(what: str, given: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _number(text: str) -> float | None:
+def _number(text: str) -> float:
+    """The number that is written; NaN where none is."""
     try:
-        number = float(text)
+        return float(text)
     except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+        return math.nan
 
 
-def _positive(option: str, name: str, text: str) -> float:
-    number = _number(text)
-    if number is None or not 0 < number <= 1e12:
-        raise CommandError(f"{option}: {name}={text!r} is not a cost", "give US dollars per 1000 calls, above 0")
+def _cost(name: str, text: str) -> float:
+    if not 0 < (number := _number(text)) <= 1e12:
+        raise CommandError(f"--cost: {name}={text!r} is not a cost", "give US dollars per 1000 calls, above 0")
     return number
 
 
 def _share(name: str, text: str) -> float:
-    number = _number(text)
-    if number is None:
+    if not math.isfinite(number := _number(text)):
         raise CommandError(f"--weight: {name}={text!r} is not a number", "give each task its share, together 1")
     return number
 

@@ -6,9 +6,9 @@ Progress goes to standard error: a bar on a terminal, a line now and then elsewh
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
-import struct
 import sys
 import textwrap
 import threading
@@ -121,12 +121,7 @@ def in_clusters(n: int, clusters: int | None, what: str) -> str:
 
 def escaped(text: str) -> str:
     """JSON with what a terminal would act upon as escapes; to a program it is the same."""
-    return _UNSEEN.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _utf16(found[0])), text)
-
-
-def _utf16(text: str) -> tuple[int, ...]:
-    """The units that JSON's escapes write."""
-    return struct.unpack(f">{len(text.encode('utf-16-be')) // 2}H", text.encode("utf-16-be"))
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 T = TypeVar("T")

@@ -23,11 +23,10 @@ from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.dispatcher import DeliveryCounters, DeliveryTask, DeliveryTerms, Dispatcher, StoredQueue
-from sidejudge.monitor.evaluate.result import REPORTED, TraceResult
+from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.scoring.checks.redaction import Redaction, redaction_of
-from sidejudge.scoring.result.reason import GAP
-from sidejudge.scoring.rubrics.open_verdict import open_verdict
+from sidejudge.scoring.rubrics.open_verdict import open_details, open_verdict
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
 
@@ -192,14 +191,9 @@ def history_record(result: TraceResult, *, contents: bool, redaction: Redaction 
     at_ns = result.ended_ns if result.place_ns is None else result.place_ns
     changed = {verdict.rubric for verdict in result.changed}
     verdicts: list[Mapping[str, object]] = [each for each in result.verdicts_json if each["rubric"] in changed]
-    details = dict(result.details)
+    details = result.details
     if not contents:
-        verdicts = [open_verdict(each) for each in verdicts]
-        details.pop("input_beginning", None)
-        details.pop("output_beginning", None)
-        details.pop(REPORTED, None)
-        if details.get("error"):
-            details["error"] = f"{str(details['error']).partition(':')[0]}: {GAP}"
+        verdicts, details = [open_verdict(each) for each in verdicts], open_details(details)
     elif redaction is not None:
         verdicts = [_redacted(each, redaction) for each in verdicts]
         details = _redacted(details, redaction)

@@ -6,9 +6,12 @@ It keeps the outline of reasons, and of details the numbers and the names of the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
-from sidejudge.scoring.result.reason import REASON_PARTS, outline
+from sidejudge.scoring.result.reason import GAP, REASON_PARTS, outline
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.jsontext import objects
+from sidejudge.scoring.verdict.documents import TraceDocument
 
 _FIGURE = 10**9
 """A number from this size on may be personal, such as a card number."""
@@ -21,6 +24,8 @@ _OPEN = frozenset({
     "cascade",
 })  # fmt: skip
 """Fields, besides numbers, that are shown unchanged: none of them is content."""
+_QUOTING = frozenset({"input_beginning", "output_beginning", "reported"})
+"""Details of a trace that are contents as a whole."""
 
 
 def open_verdict(verdict: Mapping[str, object]) -> dict[str, object]:
@@ -30,12 +35,17 @@ def open_verdict(verdict: Mapping[str, object]) -> dict[str, object]:
         The same fields; ``reason`` and ``details`` hold only what is ours. ``withheld`` names the shortened fields of
         the verdict or of a score; it is absent where nothing was left out.
     """
-    scores = verdict.get("scores")
-    listed = [each for each in scores if isinstance(each, Mapping)] if isinstance(scores, list | tuple) else []
-    return {
-        **_opened(verdict, named=False),
-        "scores": [_opened(each, named=(verdict.get("rubric"), each.get("metric")) in _NAMING) for each in listed],
-    }
+    rubric, listed = verdict.get("rubric"), objects(verdict.get("scores"))
+    scores = [_opened(each, named=(rubric, each.get("metric")) in _NAMING) for each in listed]
+    return {**_opened(verdict, named=False), "scores": scores}
+
+
+def open_details(details: TraceDocument) -> TraceDocument:
+    """The details of a trace without contents: of an error its type alone, for what failed may quote."""
+    shown: dict[str, object] = {key: value for key, value in details.items() if key not in _QUOTING}
+    if error := details.get("error"):
+        shown["error"] = f"{error.partition(':')[0]}: {GAP}"
+    return cast("TraceDocument", shown)
 
 
 def _opened(fields: Mapping[str, object], *, named: bool) -> dict[str, object]:

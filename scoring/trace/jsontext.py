@@ -57,6 +57,16 @@ def _shallow(value: Json, levels: int) -> bool:
     return True
 
 
+def mapping(value: object) -> Mapping[str, Json]:
+    """A JSON object as it is; for everything else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def objects(value: object) -> list[Mapping[str, Json]]:
+    """The objects in a JSON list; none for everything else."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
+
+
 def kind(value: object) -> str:
     """The JSON kind of a value; ``not JSON`` for NaN, infinities and everything else.
 

@@ -12,7 +12,7 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
@@ -296,17 +296,11 @@ class JudgeBackend:
             made, refused = await asyncio.to_thread(
                 requests, case, list(asked), context_tokens=context_tokens, permuted=permuted, outline=panel.outline
             )
-            found: dict[Question, Reply] = dict(refused)
             these = _Asked(case, panel, {each: keys[question] for each, question in asked.items()}, bill)
-            for answered in await asyncio.gather(*(self._ask(these, each) for each in made)):
-                found |= answered
+            found = {**refused, **await _together(self._ask(these, each) for each in made)}
             return {question: found[each] for each, question in asked.items()}
 
-        replies: dict[Question, Reply] = {}
-        groups = _by_judge(questions).items()
-        for answered in await asyncio.gather(*(ask(judge, of, permuted=other) for (judge, other), of in groups)):
-            replies |= answered
-        return replies
+        return await _together(ask(judge, of, permuted=other) for (judge, other), of in _by_judge(questions).items())
 
     def _panel_for(self, question: Question) -> JudgePanel:
         return self._others.get(_judge_of(question), self._panel)
@@ -409,10 +403,7 @@ class JudgeBackend:
             requests, asked.case, request.questions[::-1] if request.permuted else request.questions,
             context_tokens=half, permuted=request.permuted, outline=asked.panel.outline,
         )  # fmt: skip
-        replies: dict[Question, Reply] = {}
-        for answered in await asyncio.gather(*(self._ask(asked, each) for each in made)):
-            replies |= answered
-        return replies
+        return await _together(self._ask(asked, each) for each in made)
 
     async def _ask_less(self, asked: _Asked, request: JudgeRequest, left_out: Collection[str]) -> dict[Question, Reply]:
         """Repeat questions that a filter stopped: first without spare parts, then each question by itself."""
@@ -458,6 +449,11 @@ class JudgeBackend:
             await self._memory.spend(int(now // HOUR_S) * HOUR_S, usd)
         except StoreError as error:
             log.warning("could not record the cost of judging; it is lost with a restart", extra={"cause": str(error)})
+
+
+async def _together(asked: Iterable[Awaitable[dict[Question, Reply]]]) -> dict[Question, Reply]:
+    """The replies to requests that are sent at the same time."""
+    return {question: reply for replies in await asyncio.gather(*asked) for question, reply in replies.items()}
 
 
 def _filtered(error: UnansweredError) -> Reason:

@@ -144,15 +144,10 @@ class PanelMember:
         return reading
 
     def _report(self, completion: Completion, failure: str | None, shapes: Mapping[str, int] | None = None) -> None:
-        attempt = JudgeAttempt(
-            model=self.model.name,
-            duration_s=completion.duration_s,
-            usage=completion.usage,
-            failure=failure,
-            completion=completion,
-            shapes=shapes or {},
-        )
-        self.observer.attempted(attempt)
+        self.observer.attempted(JudgeAttempt(
+            model=self.model.name, duration_s=completion.duration_s, usage=completion.usage, failure=failure,
+            completion=completion, shapes=shapes or {},
+        ))  # fmt: skip
 
     async def _until_answered(self, request: JudgeRequest, bill: JudgeBill) -> Completion:
         for attempt in range(self.retries + 1):
