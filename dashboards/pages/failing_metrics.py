@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
+from sidejudge.scoring.trace.jsontext import objects
 from sidejudge.scoring.verdict.documents import FAILING
 
 _MOST_SHOWN = 30
@@ -66,8 +67,7 @@ class FailingMetrics:
 
 def scores_of(verdict: Mapping[str, object]) -> Sequence[Mapping[str, object]]:
     """The scores of a verdict in its JSON form."""
-    scores = verdict.get("scores")
-    return [each for each in scores if isinstance(each, Mapping)] if isinstance(scores, list | tuple) else []
+    return objects(verdict.get("scores"))
 
 
 def value_of(score: Mapping[str, object]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sidejudge.scoring.case.grounds import text_or_json
+from sidejudge.scoring.trace.jsontext import mapping, objects
 from sidejudge.scoring.trace.span import Json, Message, Span
 from sidejudge.scoring.trace.trace import Trace
 
@@ -59,18 +60,13 @@ def signs_of(verdicts: Sequence[Mapping[str, object]]) -> dict[str, list[str]]:
     for verdict in verdicts:
         stated: dict[tuple[object, object], str] = {}
         for score in scores_of(verdict):
-            details = score.get("details")
-            for each in _records(details.get("findings") if isinstance(details, Mapping) else None):
+            for each in objects(mapping(score.get("details")).get("findings")):
                 key = each.get("span_id"), f"{each.get('category')} error, {each.get('impact')} impact"
                 stated[key] = f"{key[1]}: {each.get('evidence')} “{each.get('quotation')}”"
-        for each in _records(verdict.get("signs")):
+        for each in objects(verdict.get("signs")):
             sign = stated.get((each.get("span_id"), each.get("sign")), str(each.get("sign")))
             found.setdefault(str(each.get("span_id")), []).append(f"{each.get('metric')}: {sign}")
     return {span: list(dict.fromkeys(signs)) for span, signs in found.items()}
-
-
-def _records(value: object) -> list[Mapping[str, object]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def span_tree(trace: Trace, signs: Mapping[str, Sequence[str]] = _NONE) -> SpanTree | None:

@@ -12,6 +12,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.amount import amount, beside
 from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
 from sidejudge.scoring.runs.test_set import case_as_test, failing_metrics_of
+from sidejudge.scoring.trace.jsontext import mapping, objects
 from sidejudge.scoring.trace.trace import Trace, unread_counts
 from sidejudge.scoring.verdict.escalation import escalation_text
 from sidejudge.scoring.verdict.review_reason import COST_UNKNOWN
@@ -77,7 +78,7 @@ class ShownVerdict:
 def trace_page(page: TracePage) -> str:
     """The page as HTML. Everything that comes from the trace is escaped."""
     details, case = page.details, page.case
-    verdicts = [each for each in _list(details.get("verdicts")) if isinstance(each, Mapping)]
+    verdicts = objects(details.get("verdicts"))
     evidence = evidence_of(verdicts, case.output_content if case is not None else None)
     marker = Marker(evidence)
     shown = transcript(case, evidence, marker) if case is not None else None
@@ -106,14 +107,8 @@ def _about(details: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key in ("service", "environment"):
         if value := details.get(key):
             yield key, label(str(value), 80)
-    figures = details.get("figures")
-    stated = figures if isinstance(figures, Mapping) else {}
-    values = stated.get("values")
-    took = {
-        key: each
-        for key, each in (values if isinstance(values, Mapping) else {}).items()
-        if isinstance(each, int | float)
-    }
+    stated = mapping(details.get("figures"))
+    took = {key: each for key, each in mapping(stated.get("values")).items() if isinstance(each, int | float)}
     if "latency" in took:
         yield "took", f"{took['latency']:.3g} s"
     if "tokens" in took:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.trace.jsontext import objects
 from sidejudge.scoring.verdict.verdict import State
 
 from .client import Langfuse
@@ -115,9 +116,7 @@ def _outdated(config: Row, wanted: Declared) -> OutdatedConfig | None:
 
 
 def _labels(config: Row) -> set[str]:
-    categories = config.get("categories")
-    listed = categories if isinstance(categories, list) else []
-    return {str(each.get("label")) for each in listed if isinstance(each, Mapping)}
+    return {str(each.get("label")) for each in objects(config.get("categories"))}
 
 
 def _fits(config: Row, wanted: Declared) -> bool:

@@ -19,7 +19,7 @@ from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.observations import instant_ns
 from sidejudge.integrations.langfuse.pages import Row, by_cursor, by_number
 from sidejudge.integrations.langfuse.scores import METRICS, WITHDRAWN, WRITTEN, ScoreOfLangfuse
-from sidejudge.scoring.trace.jsontext import no_constant
+from sidejudge.scoring.trace.jsontext import mapping, no_constant
 
 MOST_IDS: Final = 50
 """Ids in one request: their list has to fit into a URL, and 100 rows are the most that are answered."""
@@ -86,7 +86,7 @@ class ExistingScore:
     @property
     def written_ms(self) -> int:
         """When the shown version was written, in ms since the epoch; for a first version, the score's own time."""
-        stated = instant_ns(_mapping(self.row.get("metadata")).get(WRITTEN))
+        stated = instant_ns(mapping(self.row.get("metadata")).get(WRITTEN))
         return (self.at_ns if stated is None else stated) // 10**6
 
     @property
@@ -112,7 +112,7 @@ class ExistingScore:
         """
         if not same_value(self.row, body["value"], within=within) or self.row.get("dataType") != body.get("dataType"):
             return False
-        reported, meant = _mapping(self.row.get("metadata")), _mapping(body.get("metadata"))
+        reported, meant = mapping(self.row.get("metadata")), mapping(body.get("metadata"))
         left_out = () if whole else (REVISION, METRICS)
         if not all(_alike(reported.get(key), value) for key, value in meant.items() if key not in left_out):
             return False
@@ -129,7 +129,7 @@ async def existing_scores(
     found: dict[str, ExistingScore] = {}
     rows = reversed(await read_back(langfuse, ids, v3=v3, fields="details,annotation"))
     for row in sorted(rows, key=lambda row: row.get("name") == (names or {}).get(str(row["id"]))):
-        revision = _mapping(row.get("metadata")).get(REVISION)
+        revision = mapping(row.get("metadata")).get(REVISION)
         found[str(row["id"])] = ExistingScore(
             at_ns=instant_ns(row.get("timestamp")) or 0, revision=_count(revision), row=row
         )
@@ -143,10 +143,6 @@ def _count(value: object) -> int:
     except ValueError:
         return 1
     return count if 1 <= count <= _MOST_REVISIONS else 1
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _same_text(one: object, other: object) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from sidejudge.integrations.raw import AttributeValue, RawEvent
+from sidejudge.scoring.trace.jsontext import mapping
 from sidejudge.scoring.trace.span import Json
 
 from .pages import Row
@@ -116,8 +117,7 @@ def _of_attributes(kept: Mapping[str, AttributeValue], requested: Json, answered
         return Contents({**_flat("gen_ai.prompt", requested), **_flat("gen_ai.completion", answered)})
     stated = kept.get("logfire.json_schema")
     schema = read(stated) if isinstance(stated, str) else None
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    listed = properties if isinstance(properties, dict) else {}
+    listed = mapping(mapping(schema).get("properties"))
     there = {key for key, value in listed.items() if value != {"type": "null"}}
     keys = next((pair for pair in _BY_SCHEMA if not there.isdisjoint(pair)), None)
     return None if keys is None else Contents(dict(zip(keys, (requested, answered), strict=True)))
@@ -260,8 +260,7 @@ def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int)
 
 def _cost(row: Row, kept: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
     """The cost of a model's call as Langfuse computed it, where the client sent none."""
-    details = row.get("costDetails")
-    total = details.get("total") if isinstance(details, Mapping) else None
+    total = mapping(row.get("costDetails")).get("total")
     key = "llm.cost.total" if "openinference.span.kind" in kept else "gen_ai.usage.cost"
     if row.get("type") != "GENERATION" or not isinstance(total, int | float) or not reported(kept):
         return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Final, TypeAlias
 
+from sidejudge.scoring.trace.jsontext import mapping, objects
 from sidejudge.scoring.trace.span import Json
 
 from .client import Langfuse, Query
@@ -28,14 +29,12 @@ def page_of(body: Json) -> tuple[list[Row], Row]:
 
 def rows_of(body: Json) -> list[Row]:
     """The rows of a page; none for an answer that is no page."""
-    rows = body.get("data") if isinstance(body, Mapping) else None
-    return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+    return objects(mapping(body).get("data"))
 
 
 def meta_of(body: Json) -> Row:
     """A page's metadata on the list: its cursor, or the number of pages."""
-    meta = body.get("meta") if isinstance(body, Mapping) else None
-    return meta if isinstance(meta, Mapping) else {}
+    return mapping(mapping(body).get("meta"))
 
 
 def pages_in(meta: Row) -> int:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sidejudge.integrations.langfuse.existing_scores import MOST_IDS
+from sidejudge.scoring.trace.jsontext import mapping, objects
 
 from .client import Langfuse, encoded
 from .errors import LangfuseError, LangfuseErrorKind
@@ -261,25 +262,18 @@ def _is_absent(error: LangfuseError) -> bool:
 
 def _answered(body: object) -> tuple[set[str], dict[str, str]]:
     """The accepted events, and the events refused for their contents with the reason; none is both."""
-    taken = {str(each.get("id")) for each in _listed(body, "successes")}
+    taken = {str(each.get("id")) for each in objects(mapping(body).get("successes"))}
     refused = {
         str(each.get("id")): f"refused: {each.get('message', '')}: {each.get('error', '')}"[:300]
-        for each in _listed(body, "errors")
+        for each in objects(mapping(body).get("errors"))
         if each.get("status") == 400 and str(each.get("id")) not in taken
     }
     return taken, refused
 
 
-def _listed(body: object, key: str) -> list[Mapping[str, object]]:
-    """The objects of a list in an answer; none where it is no list."""
-    listed = body.get(key) if isinstance(body, Mapping) else None
-    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
-
-
 def _is_refusal(error: LangfuseError) -> bool:
     """A refusal in Langfuse's own words; anything else that answers 400 is not Langfuse."""
-    stated = error.body if isinstance(error.body, Mapping) else {}
-    return error.kind is LangfuseErrorKind.REFUSED and error.status == 400 and "message" in stated
+    return error.kind is LangfuseErrorKind.REFUSED and error.status == 400 and "message" in mapping(error.body)
 
 
 def is_of_contents(error: LangfuseError) -> bool:
@@ -300,7 +294,7 @@ def is_too_short(error: LangfuseError) -> bool:
 
 
 def _issue(error: LangfuseError) -> Mapping[str, object]:
-    issues = error.body.get("error") if isinstance(error.body, Mapping) else None
+    issues = mapping(error.body).get("error")
     return issues[0] if isinstance(issues, list) and issues and isinstance(issues[0], Mapping) else {}
 
 
@@ -310,7 +304,6 @@ def _counts_refused(body: object) -> bool:
 
 
 def _first_error(body: object) -> str:
-    errors = body.get("errors") if isinstance(body, Mapping) else None
+    errors = mapping(body).get("errors")
     first = errors[0] if isinstance(errors, list) and errors else None
-    stated = first.get("message", "") if isinstance(first, Mapping) else ""
-    return f"refused: {stated}"[:300]
+    return f"refused: {mapping(first).get('message', '')}"[:300]

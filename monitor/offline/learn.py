@@ -35,6 +35,7 @@ from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.learning.observed_run import ObservedRun, observe_run
 from sidejudge.scoring.rubrics import RUBRICS, run_health
 from sidejudge.scoring.runs.label_line import Subject
+from sidejudge.scoring.trace.jsontext import mapping
 from sidejudge.scoring.trace.span import Json, ToolCall
 from sidejudge.scoring.verdict.documents import TraceDocument
 
@@ -68,7 +69,7 @@ def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> Differen
         new += [f"{key}: {_words(one)}" for one in learned if one not in old]
         gone += [f"{key}: {_words(one)}" for one in old if one not in learned]
     for key in _MAPS:
-        held, learned_map = _mapped(before.get(key)), _mapped(now.get(key))
+        held, learned_map = mapping(before.get(key)), mapping(now.get(key))
         new += [f"{key}: {name}" for name in learned_map if name not in held]
         gone += [f"{key}: {name}" for name in held if name not in learned_map]
         changed += [f"{key}: {name}" for name in held if name in learned_map and held[name] != learned_map[name]]
@@ -78,7 +79,7 @@ def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> Differen
         gone += [f"{key}: {was}"] if limit is None is not was else []
         changed += [f"{key}: {limit}, was {was}"] if None not in (was, limit) and was != limit else []
     if isinstance(now.get("signs"), dict) or isinstance(before.get("signs"), dict):
-        signs = differences(_mapped(before.get("signs")), _mapped(now.get("signs")))
+        signs = differences(mapping(before.get("signs")), mapping(now.get("signs")))
         new += [f"signs: {line}" for line in signs.new]
         gone += [f"signs: {line}" for line in signs.gone]
         changed += [f"signs: {line}" for line in signs.changed]
@@ -87,10 +88,6 @@ def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> Differen
 
 def _listed(value: Json) -> Sequence[Json]:
     return value if isinstance(value, list) else []
-
-
-def _mapped(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, dict) else {}
 
 
 def _words(one: Json) -> str:

@@ -19,7 +19,7 @@ from typing import Final
 from sidejudge.scoring.case.case import Case, asked_words
 from sidejudge.scoring.case.run_figures import duration_s
 from sidejudge.scoring.metrics.result_use import searchable
-from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.jsontext import decoded, mapping
 from sidejudge.scoring.trace.span import Json
 
 
@@ -66,18 +66,15 @@ def observe_run(case: Case, *, group: str, good: bool | None, names_only: bool =
     """A case as an observed run; None where the called tools are unknown, or the trace was cut short."""
     if case.tools_used is None or not case.complete:
         return None
-    calls = []
-    for call in case.tools_used:
-        if not call.handoff:
-            arguments = decoded(call.arguments)
-            calls.append(
-                ObservedCall(call.name, arguments if isinstance(arguments, dict) else {}, searchable(call.result))
-            )
+    calls = tuple(
+        ObservedCall(call.name, mapping(decoded(call.arguments)), searchable(call.result))
+        for call in case.tools_used if not call.handoff
+    )  # fmt: skip
     known = case.input_tokens is not None and case.output_tokens is not None
     return ObservedRun(
         case_id=case.case_id,
         group=group,
-        calls=tuple(calls),
+        calls=calls,
         agents=case.agents_called,
         requested=searchable(case.input) + searchable(case.transcript_text),
         asked=asked_words(case),

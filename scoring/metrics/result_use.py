@@ -19,7 +19,7 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.text import is_unspaced, pieces, tokens
 from sidejudge.scoring.result.reason import Reason, own, part
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable, at_least
-from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.jsontext import decoded, mapping
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json, ToolCall
 from sidejudge.scoring.trace.tool_spans import canonical
@@ -211,8 +211,7 @@ def unfounded_values(
     requested = searchable(case.input) + searchable(case.transcript_text)
     before: list[str] = []
     for call in calls:
-        arguments = decoded(call.arguments)
-        given = arguments if isinstance(arguments, dict) else {}
+        given = mapping(decoded(call.arguments))
         for name, places in wanted.get(call.name, {}).items():
             texts = [requested] if "input" in places else []
             texts += before if "results" in places else []

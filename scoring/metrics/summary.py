@@ -15,7 +15,7 @@ from sidejudge.scoring.questions.kinds import CorrectHighlight, SameHighlight, S
 from sidejudge.scoring.questions.question import Answer, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.result.result import Bands, Method, Result, Scored, Unavailable, at_least
-from sidejudge.scoring.trace.jsontext import kind
+from sidejudge.scoring.trace.jsontext import kind, mapping
 from sidejudge.scoring.trace.span import Json
 
 from .metric import metric
@@ -75,9 +75,8 @@ def is_filled(value: Json) -> bool:
 
 def read_summary(value: Json) -> Summary:
     """A summary read leniently: its structure has been checked, and missing parts are empty."""
-    summary = value.get("summary") if isinstance(value, dict) else None
-    purpose = summary.get("call_purpose") if isinstance(summary, dict) else None
-    fields = summary.get("call_extracted_info") if isinstance(summary, dict) else None
+    summary = mapping(value).get("summary")
+    purpose, fields = (mapping(summary).get(key) for key in ("call_purpose", "call_extracted_info"))
     return Summary(
         call_purpose=purpose if isinstance(purpose, str) else "",
         highlights=tuple(one for one in items(summary, "highlights") if isinstance(one, str) and one.strip()),

@@ -22,6 +22,7 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.result import Failed, Unavailable
 from sidejudge.scoring.statistics.descriptive import p50, p95
 from sidejudge.scoring.statistics.sums import ExactSum
+from sidejudge.scoring.trace.jsontext import mapping
 
 from .tally import Mean
 from .verdict_line import VerdictLine, VerdictLineError, number, read_verdict, scores
@@ -64,8 +65,8 @@ def read_sample(verdict: Mapping[str, object]) -> Sample:
         if values[name] not in (None, 0, 1, 2):
             raise VerdictLineError(f"scores.{name}.value: is not 0, 1 or 2")
     stands = _decided(verdict)
-    latency, tokens = (_object(lines.get(name, {}).get("details")) for name in ("latency_e2e_ms", "total_tokens"))
-    stated = {**latency, **tokens, **_object(verdict.get("answer"))}
+    latency, tokens = (mapping(lines.get(name, {}).get("details")) for name in ("latency_e2e_ms", "total_tokens"))
+    stated = {**latency, **tokens, **mapping(verdict.get("answer"))}
     return Sample(
         weight=stands.weight,
         sample_score=stands.composite,
@@ -100,10 +101,6 @@ def _ungraded(lines: Mapping[str, Mapping[str, object]]) -> str | None:
         if line.get("value") is None and line.get("status") != "not_applicable":
             return f"{name} {line.get('status') or 'is absent'}: {label(str(line.get('reason') or 'no reason'), 200)}"
     return None
-
-
-def _object(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 Figure: TypeAlias = float | int | Unavailable

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from sidejudge.scoring.trace.jsontext import mapping, objects
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.documents import FAILING
 
@@ -82,8 +83,7 @@ def failing_metrics_of(verdicts: Iterable[object]) -> list[str]:
     """The failing metrics of verdicts in their JSON form, without repeats."""
     found: dict[str, None] = {}
     for verdict in verdicts:
-        scores = verdict.get("scores") if isinstance(verdict, Mapping) else None
-        for score in scores if isinstance(scores, list | tuple) else ():
-            if isinstance(score, Mapping) and score.get("rating") in FAILING:
+        for score in objects(mapping(verdict).get("scores")):
+            if score.get("rating") in FAILING:
                 found[str(score.get("metric"))] = None
     return list(found)

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 
 from sidejudge.scoring.evaluators.embedding import Vector, cosine
 from sidejudge.scoring.result.reason import GAP, Reason, Rights, outline
+from sidejudge.scoring.trace.jsontext import mapping, objects
 from sidejudge.scoring.verdict.documents import FAILING
 
 COMPOSITE: Final = "composite"
@@ -163,12 +164,7 @@ def normalised(reason: str) -> str:
 
 def _failures(verdict: Mapping[str, object]) -> list[_Failure]:
     """The failing scores of a verdict; without any, the verdict itself."""
-    scores = verdict.get("scores")
-    failing = [
-        each
-        for each in (scores if isinstance(scores, list | tuple) else ())
-        if isinstance(each, Mapping) and each.get("rating") in FAILING
-    ]
+    failing = [each for each in objects(verdict.get("scores")) if each.get("rating") in FAILING]
     if not failing:
         return [_failure(COMPOSITE, None, verdict)]
     return [_failure(str(each.get("metric")), _code(each), each) for each in failing]
@@ -179,6 +175,5 @@ def _failure(metric: str, code: str | None, fields: Mapping[str, object]) -> _Fa
 
 
 def _code(score: Mapping[str, object]) -> str | None:
-    details = score.get("details")
-    code = details.get("failure_code") if isinstance(details, Mapping) else None
+    code = mapping(score.get("details")).get("failure_code")
     return code if isinstance(code, str) and code else None

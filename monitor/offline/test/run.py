@@ -20,6 +20,7 @@ from sidejudge.integrations.jsonl import line
 from sidejudge.monitor.offline.score.resume import AnotherRunError, AppendFile, case_digest
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.runs.summary import NO_OUTPUT, RunSummary, evaluated
+from sidejudge.scoring.trace.jsontext import mapping
 from sidejudge.scoring.trace.span import Json, JsonRecord
 from sidejudge.scoring.trace.time_units import iso_time
 
@@ -189,7 +190,7 @@ class Runner:
     async def _requested(self, test: Mapping[str, Json]) -> dict[str, Any]:
         """The part of a result that describes the call: the resulting case, or why there is none."""
         case, error, timed_out = None, None, False
-        request = Request(input=test["input"], test_id=str(test["id"]), metadata=_object(test.get("metadata")))
+        request = Request(input=test["input"], test_id=str(test["id"]), metadata=mapping(test.get("metadata")))
         started = time.perf_counter()
         try:
             async with asyncio.timeout(self.timeout_s):
@@ -230,10 +231,6 @@ def _given(test: Mapping[str, Json]) -> dict[str, Json]:
     given = {name: test[name] for name in CASE_FIELDS if name in test}
     expected = {"expected_outcome": test["expected"]} if "expected" in test else {}
     return {"case_id": test["id"], **given, **expected}
-
-
-def _object(value: Json) -> dict[str, Json]:
-    return value if isinstance(value, dict) else {}
 
 
 def _ms_since(started: float) -> float:
