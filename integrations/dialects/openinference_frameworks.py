@@ -60,14 +60,17 @@ def _agno(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
 
 def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Pipelines and agents are CHAIN; messages are printed objects; an agent is known by its system prompt alone."""
-    if kind is SpanKind.LLM:
-        return kind
     requested_raw = unwrap.decoded(reading.attributes.get(_IN))
     answered_raw = unwrap.decoded(reading.attributes.get(_OUT))
     requested, answered = (
         messages.read(haystack.component(requested_raw)),
         messages.read(haystack.component(answered_raw)),
     )
+    if kind is SpanKind.LLM:
+        if answered and fields.get("output") is None and not any(m.text or m.tool_calls for m in answered):
+            fields["output"] = ""
+            reading.note("output", _OUT)
+        return kind
     if task := messages.last_text(requested, "user") or haystack.sole_text(requested_raw):
         fields["input"] = task
     if answered:
@@ -78,6 +81,10 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanK
     # The run's output repeats its input; only what comes after it belongs to this run.
     stated = tuple(m for m in answered if m not in requested or m.role == "system")
     fields |= {"input_messages": requested, "output_messages": stated, "system_prompt": messages.system_text(answered)}
+    ended = answered_raw.get("exit_reason") if isinstance(answered_raw, dict) else None
+    if ended in {"length", "content_filter"}:
+        fields["finish_reason"] = str(ended)
+        reading.note("finish_reason", _OUT)
     if models := _HAYSTACK_MODEL.findall(str(reading.attributes.get(_OUT))):
         fields["model"] = models[-1]
         reading.note("model", "output.value: meta of the last message")

@@ -390,8 +390,9 @@ def answer_intact(case: Case) -> Result:
     if headless(case):
         return incomplete(case)
     last = last_model_call(case)
-    if last is not None and (cut := _CUT_OFF.get(_stopped_by(case, last) or "")) is not None:
-        return Scored(value=0.0, reason=cut, details=signs([(last.span_id, cut)]))
+    ended = last or _lone_agent(case)
+    if ended is not None and (cut := _CUT_OFF.get(_stopped_by(case, ended) or "")) is not None:
+        return Scored(value=0.0, reason=cut, details=signs([(ended.span_id, cut)]))
     answer = sole_text(case.model_output)
     if not answer:
         return NotApplicable(Reason("there is no answer in words"))
@@ -405,6 +406,12 @@ def answer_intact(case: Case) -> Result:
             details=signs([(case.root_span_id, f"answer is an error message ({failure})")]),
         )  # fmt: skip
     return _OK
+
+
+def _lone_agent(case: Case) -> Span | None:
+    """The agent that ended last where no model call is shown, as of Haystack's agents with OpenInference."""
+    agents = () if case.trace is None else (span for span in case.trace.spans if span.kind is SpanKind.AGENT)
+    return max(agents, key=lambda span: span.end_ns, default=None)
 
 
 def _stopped_by(case: Case, last: Span) -> str | None:

@@ -707,6 +707,30 @@ def test_a_stream_of_agno_s_in_which_nothing_came_is_an_empty_answer(by: str, va
     assert next(getattr(each.result, "value", None) for each in scored if each.metric == "answered") == value
 
 
+_REPLY = (
+    "ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[TextContent(text='{}')], _name=None, _meta={{}})"
+)
+
+
+@pytest.mark.parametrize(("ended", "value"), [("text", 1.0), ("length", 0.0), ("content_filter", 0.0), (7, 1.0)])
+def test_an_agent_of_haystack_s_states_that_its_last_answer_was_cut_off(ended: object, value: float) -> None:
+    state = {"messages": [_REPLY.format("It is")], "exit_reason": ended}
+    span = normalise(_raw("Agent.run", "openinference.instrumentation.haystack", attributes={
+        "openinference.span.kind": "CHAIN", "output.value": json.dumps(state),
+    }))  # fmt: skip
+    scored = score(extract(Trace.of("1" * 32, [span], "batch")), RUBRICS["run_health"], created_at="").scores
+    assert next(getattr(each.result, "value", None) for each in scored if each.metric == "answer_intact") == value
+
+
+def test_an_empty_reply_of_haystack_s_generators_is_an_empty_answer() -> None:
+    span = normalise(_raw("OpenAIChatGenerator.run", "openinference.instrumentation.haystack", attributes={
+        "openinference.span.kind": "LLM", "output.value": json.dumps({"replies": [_REPLY.format("")]}),
+        "llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "How warm?",
+        "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "",
+    }))  # fmt: skip
+    assert (span.output, span.unread) == ("", ())
+
+
 def test_the_ai_sdk_s_results_are_quoted_once_however_much_they_look_like_json() -> None:
     tool = normalise(_raw("ai.toolCall", "ai", attributes={
         "ai.operationId": "ai.toolCall", "ai.toolCall.name": "t", "ai.toolCall.result": json.dumps('{"a": 1}'),
