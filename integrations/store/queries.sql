@@ -139,6 +139,16 @@ SELECT service, environment, rubric,
     coalesce(probability, CASE WHEN json_valid(verdict) THEN json_extract(verdict, '$.sampling_probability') END)
 FROM verdicts WHERE closed_ns >= ? ORDER BY closed_ns DESC;
 
+-- name: unreached_since
+-- By the minute, oldest first. A story that is not what was written is left out.
+SELECT t.service, json_extract(t.story, '$.environment') AS environment, r.value AS rubric,
+    coalesce(sum(1.0 / json_extract(t.story, '$.sampling.probability')), 0.0), min(t.closed_ns) AS at
+FROM (SELECT closed_ns, service, CASE WHEN json_valid(story) THEN story END AS story
+      FROM traces WHERE closed_ns >= ? AND instr(story, '"over_budget"')) AS t,
+    json_each(t.story, '$.sampling.over_budget') AS r
+WHERE json_extract(t.story, '$.sampling.judged_share') = 0
+GROUP BY t.closed_ns / 60000000000, t.service, environment, rubric ORDER BY at;
+
 -- name: figures_since
 SELECT trace_id, service, json_object(
     'figures', json_extract(story, '$.figures'), 'sampling', json_extract(story, '$.sampling'),

@@ -402,6 +402,15 @@ class Store(Part):
         with reading(self.path) as connection:
             yield from connection.execute(self._sql["weights_since"], (since_ns,))
 
+    def unreached_since(self, since_ns: int) -> Iterator[tuple[str | None, str | None, str, float, int]]:
+        """What a spent budget left without an answer, oldest first.
+
+        Returns:
+            Service, environment, rubric, how many traces stand for it, and the time, for each minute.
+        """
+        with reading(self.path) as connection:
+            yield from connection.execute(self._sql["unreached_since"], (since_ns,))
+
     def figures_since(self, since_ns: int) -> Iterator[tuple[str, str | None, TraceDocument, int, int]]:
         """What traces closed since then took, oldest first: what windows of figures are filled with at start.
 

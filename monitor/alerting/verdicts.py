@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Final, TypeVar
 
 from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.evaluate.cascade_learning import CascadeLearning
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import NAME_LENGTH, EndReason
@@ -206,6 +207,8 @@ _AFTER_NS: Final = MINUTE_NS
 _LISTENED_NS: Final = HOUR_NS
 """Of a service that sends, something comes within this time."""
 _SERVICES: Final = 1_000
+_UNDRAWN_KEYS: Final = 1_000
+"""As many as have a window. Names are the application's, and may be made up by whoever sends spans."""
 
 
 class LastReceived:
@@ -275,6 +278,7 @@ class Awaited:
     def __init__(self, out: Callable[[], bool], window_ns: int = HOUR_NS) -> None:
         self._out, self._out_ns, self._window_ns = out, -1, window_ns
         self._undrawn: dict[int, dict[Key, float]] = {}  # by the minute, so that a name that no longer comes goes
+        self._undrawn_keys: dict[Key, Key] = {}
         self._since: dict[Key, dict[bytes, tuple[int, float]]] = {}
         self._keys: dict[bytes, tuple[Key, ...]] = {}
 
@@ -289,17 +293,31 @@ class Awaited:
         """A trace has ended, with an answer or without."""
         sampling = result.details.get("sampling", {})
         if sampling.get("judged_share") == 0 and (probability := sampling.get("probability")):
-            environment, minute = result.details.get("environment"), result.ended_ns // MINUTE_NS
-            if minute not in self._undrawn:
-                kept = {at: of for at, of in self._undrawn.items() if self._counts(at, result.ended_ns)}
-                self._undrawn = {**kept, minute: {}}
             for rubric in sampling.get("over_budget", ()):
-                key = Key.of(result.service, environment, rubric)
-                self._undrawn[minute][key] = self._undrawn[minute].get(key, 0.0) + 1 / probability
+                key = Key.of(result.service, result.details.get("environment"), rubric)
+                self.unreached(key, 1 / probability, result.ended_ns)
         for key in self._keys.pop(result.trace_id, ()):
             del self._since[key][result.trace_id]
             if not self._since[key]:
                 del self._since[key]
+
+    def unreached(self, key: Key, weight: float, at_ns: int) -> None:
+        """A spent budget left so many traces without an answer. Beyond ``_UNDRAWN_KEYS`` new ones count together."""
+        minute = at_ns // MINUTE_NS
+        if minute not in self._undrawn:
+            kept = {at: of for at, of in self._undrawn.items() if self._counts(at, at_ns)}
+            self._undrawn = {**kept, minute: {}}
+            self._undrawn_keys = {each: each for each in chain.from_iterable(kept.values())}
+        if key not in self._undrawn_keys and len(self._undrawn_keys) >= _UNDRAWN_KEYS:
+            key = Key(OTHER, OTHER, key.rubric)
+        key = self._undrawn_keys.setdefault(key, key)
+        self._undrawn[minute][key] = self._undrawn[minute].get(key, 0.0) + weight
+
+    def restore(self, store: Store, now_ns: int) -> None:
+        """Count what a spent budget left without an answer before a restart."""
+        for service, environment, rubric, weight, at_ns in store.unreached_since(now_ns - self._window_ns):
+            if at_ns <= now_ns:
+                self.unreached(Key.of(service, environment, rubric), weight, at_ns)
 
     def _counts(self, minute: int, now_ns: int) -> bool:
         return now_ns - self._window_ns < minute * MINUTE_NS <= now_ns

@@ -168,3 +168,15 @@ def test_names_that_a_spent_budget_did_not_reach_for_are_held_for_a_window_and_n
         each = replace(ended(b"1"), service=f"s{minute}", ended_ns=minute * MINUTE_NS, details=details)
         found.committed(each)
     assert sum(map(len, found._undrawn.values())) == 60
+
+
+def test_names_that_somebody_makes_up_while_a_budget_is_spent_count_together_beyond_a_thousand():
+    found, shop = Awaited(lambda: False, HOUR_NS), Key("shop", "prod", "qa")
+    found.unreached(shop, 20.0, 0)
+    for number in range(70 * 100):
+        found.unreached(Key(f"made up {number}", "prod", "qa"), 1.0, number * MINUTE_NS // 100)
+        found.unreached(shop, 1.0, number * MINUTE_NS // 100)
+    assert sum(found.weights(69 * MINUTE_NS).values()) == 2 * 60 * 100
+    assert found.weight(shop, 69 * MINUTE_NS) == 60 * 100
+    assert len(found.weights(69 * MINUTE_NS)) <= 1_001
+    assert sum(map(len, found._undrawn.values())) < 2_000

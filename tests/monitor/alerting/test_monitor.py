@@ -11,8 +11,10 @@ import pytest
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.integrations.store.sqlite import Store, StoreUnavailable
+from sidejudge.integrations.store.stored import FinishedTrace
 from sidejudge.monitor.alerting.build import declaration, watched
 from sidejudge.monitor.alerting.limited_windows import LimitedWindows
+from sidejudge.monitor.alerting.observation import Key
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.learning.contract import learn
@@ -179,6 +181,26 @@ async def test_statuses_know_of_traces_that_got_no_answer_in_time_and_of_convers
         families = (await app.http.get(app.api + "/metrics")).text
         assert 'sidejudge_unanswered_traces{environment="unknown",rubric="kindness",service="shop"} 8.0' in families
         assert "talk" not in {key.rubric for key in app.monitor.awaited.weights(now_ns)}
+
+
+async def test_a_start_knows_of_traces_that_a_spent_budget_did_not_reach_for(started, tmp_path):
+    path, now_ns = tmp_path / "kept.sqlite", time.time_ns()
+    store = Store(path)
+    for number, (share, ago_ns) in enumerate([(0.0, 0), (0.0, MINUTE_NS), (0.5, 0), (0.0, 2 * HOUR_NS), (0.0, 1)], 1):
+        drawn = {"probability": 0.5, "judged_share": share, "over_budget": ["qa"]}
+        await store.finish(
+            FinishedTrace(
+                trace_id=trace(number), service="shop", reason="over_budget", completion="root_ended", revision=1,
+                details={"sampling": drawn, "environment": "prod"}, verdicts=[], closed_ns=now_ns - ago_ns,
+            )
+        )  # fmt: skip
+    store._write_connection.execute("UPDATE traces SET story = '{\"over_budget\"' WHERE trace_id = ?", (trace(5),))
+    store._write_connection.commit()
+    store.close()
+    app = await started(store={"path": str(path)})
+    key = Key("shop", "prod", "qa")
+    assert app.monitor.awaited.weights(app.monitor.clock_ns()) == {key: 4}
+    assert app.monitor.awaited.weight(key, now_ns + HOUR_NS) == 0
 
 
 def runs(first: int, count: int, *tools: str) -> bytes:
