@@ -15,7 +15,18 @@ from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 from .promql import ON_RUBRIC, SHOWN_PLACE, SHOWN_SHARE, SITE, fleet, listed
-from .recordings import DAY, HELD, THRESHOLD, failed_ratio, failed_weight, failures, unanswered, upper, weight
+from .recordings import (
+    DAY,
+    HELD,
+    THRESHOLD,
+    failed_ratio,
+    failed_weight,
+    failures,
+    pass_ratio,
+    unanswered,
+    upper,
+    weight,
+)
 from .rule import AlertingRule
 
 CAP = 0.9
@@ -43,40 +54,51 @@ def health_alerts() -> list[AlertingRule]:
 
 
 def _sustained() -> AlertingRule:
+    limit = f'{ON_RUBRIC} {THRESHOLD}{{level="warning"}}'
+    waits = f"{unanswered(DAY)} / ({weight(DAY)} + {unanswered(DAY)})"
     return AlertingRule(
         id="pass_rate_sustained", severity=Severity.WARNING, title="Fewer traces pass than should, for a day",
         when="upper 99 % bound of the day's pass ratio below the warning threshold; at least 3 failures",
         meaning="the service may be too quiet for the hourly window; over a day the evidence is in",
-        expr=f'{upper(DAY, 99)}\n< {ON_RUBRIC} {THRESHOLD}{{level="warning"}}\nand\n{failures(DAY)} >= 3'
-        + _unless_begun(
-            f'1 - {failed_weight(DAY)} / ({weight(DAY)} + {unanswered(DAY)})\n'
-            f'>= {ON_RUBRIC} {THRESHOLD}{{level="warning"}}', "pass_rate_sustained",
+        expr=_both_ways(
+            f"{upper(DAY, 99)}\n< {limit}\nand\n{failures(DAY)} >= 3", "pass_rate_sustained",
+            averted=f"1 - {failed_weight(DAY)} / ({weight(DAY)} + {unanswered(DAY)})\n>= {limit}",
+            upheld=f"{upper(DAY, 99)}\nand\n{upper(DAY, 99)} - {pass_ratio(DAY)} * {waits} < {limit}",
         ),
         stated=f"With 99 % confidence at most {SHOWN_SHARE} of the day's traffic passes {SHOWN_PLACE}.",
         for_ns=HOUR_NS, keep_ns=HOUR_NS, muted_by=("pass_rate_warning",),
     )  # fmt: skip
 
 
-def _unless_begun(averted: str, id_: str, labels: str = "") -> str:
-    """The guard that an alert does not begin where traces without an answer could avert it; one that fires goes on."""
+def _both_ways(breached: str, id_: str, *, averted: str, upheld: str, labels: str = "") -> str:
+    """Where an alert goes on: none begins that traces without an answer could avert, none ends that they could uphold.
+
+    An outage leaves short windows empty, or with those alone that need no answer.
+    """
     firing = f'ALERTS{{alertname="{alert_name(id_)}",alertstate="firing"{labels}}}'
-    place = ", ".join((*SITE, "service", "environment", "rubric"))
-    return f"\nunless\n(\n{averted}\nunless on ({place})\n{firing}\n)"
+    on = f"on ({', '.join((*SITE, 'service', 'environment', 'rubric'))})"
+    return f"{breached}\nunless\n(\n{averted}\nunless {on}\n{firing}\n)\nor\n(\n{upheld}\nand {on}\n{firing}\n)"
 
 
 def _burn(burn: tuple[float, str, str, int, int, Severity]) -> AlertingRule:
     factor, long, short, least, for_ns, severity = burn
+    worst = (
+        f"({failed_weight(over)} + {unanswered(over)}) / ({weight(over)} + {unanswered(over)})"
+        for over in (long, short)
+    )
     limit = f'clamp_max({factor:g} * (1 - {THRESHOLD}{{level="warning"}}), {CAP})'
     return AlertingRule(
         id="error_budget_burn", severity=severity, title="The error budget burns too fast",
         when=f"share of failures over {long} and over {short} above {factor:g} times what the warning threshold allows "
         f"(at most {CAP:.0%}); at least {least} failures",
         meaning="at this pace the failures of a month that the warning threshold allows are used up early",
-        expr=f"{failed_ratio(long)}\n> {ON_RUBRIC} {limit}\nand\n{failed_ratio(short)}\n> {ON_RUBRIC} {limit}\nand\n"
-        f"{failures(long)} >= {least}"
-        + _unless_begun(
-            f"{failed_weight(long)} / ({weight(long)} + {unanswered(long)})\n<= {ON_RUBRIC} {limit}",
-            "error_budget_burn", f',long="{long}"',
+        expr=_both_ways(
+            f"{failed_ratio(long)}\n> {ON_RUBRIC} {limit}\nand\n{failed_ratio(short)}\n> {ON_RUBRIC} {limit}\nand\n"
+            f"{failures(long)} >= {least}", "error_budget_burn", labels=f',long="{long}"',
+            averted=f"{failed_weight(long)} / ({weight(long)} + {unanswered(long)})\n<= {ON_RUBRIC} {limit}",
+            upheld="\nand\n".join([
+                f"last_over_time({failed_ratio(long)}[{DAY}])", *(f"{each}\n> {ON_RUBRIC} {limit}" for each in worst),
+            ]),
         ),
         stated=f"{SHOWN_SHARE} of the traffic failed {SHOWN_PLACE} over {long}.",
         for_ns=for_ns, keep_ns=15 * MINUTE_NS, muted_by=("pass_rate_critical",),
