@@ -108,6 +108,7 @@ class Pull:
         self._server: LangfuseServer | None = None
         self._introduced_ns = self._from_ns = 0
         self._full_ns: int | None = None
+        self._left: frozenset[str] = frozenset()
         self._rests_until_ns = self._polled_ns = 0
         self._state: PullState = "starting"
         self._reason = ""
@@ -220,6 +221,9 @@ class Pull:
 
     async def _list(self, server: LangfuseServer) -> bool:
         """One round; False when it was cut short because too much waits."""
+        # What was whole when reading paused comes first: else it is listed again for each few that are read.
+        if self._left and await self._take_left(server):
+            return False
         now_ns, (begun_ns, latest_ns) = self._clock_ns(), self._clocks_ns()
         self._from_ns = min(self._from_ns, begun_ns - self._look_back_ns)  # later only by a clock that was wrong
         full = self._full_ns is None or now_ns - self._full_ns >= self._full_every_ns
@@ -236,14 +240,14 @@ class Pull:
                 own = page if share is None else [row for row in page if share.mine(trace_of(row))]
                 await self.pending.note(own)
                 if len(self.pending) > MOST_PENDING and not await self._make_room(server):
-                    self._set_state("waiting", f"more than {MOST_PENDING} traces are not whole yet")
+                    if not self._paused():
+                        self._set_state("waiting", f"more than {MOST_PENDING} traces are not whole yet")
                     return False
             await self._take(server)
             from_ns = to_ns
             if full:
                 await self._advance(server, min(to_ns, begun_ns - self._look_back_ns))
-            if self._busy():
-                self._set_state("waiting", _TOO_MUCH)
+            if self._paused():
                 return False
         if full:
             self._full_ns = now_ns
@@ -267,6 +271,19 @@ class Pull:
 
     async def _take(self, server: LangfuseServer) -> None:
         await self._taking.take(server, self._settled())
+
+    async def _take_left(self, server: LangfuseServer) -> bool:
+        left, self._left = self._left, frozenset()
+        await self._taking.take(server, [each for each in self._settled() if each.trace_id in left])
+        return self._paused()
+
+    def _paused(self) -> bool:
+        """Whether too much waits here for more to be read; what is whole by now is remembered then."""
+        if not self._busy():
+            return False
+        self._left = frozenset(each.trace_id for each in self._settled())
+        self._set_state("waiting", _TOO_MUCH)
+        return True
 
     def _settled(self) -> list[ListedTrace]:
         return self.pending.settled(self._settle_ns, self._rootless_ns, int(self._langfuse.behind_s * 1e9))

@@ -858,6 +858,35 @@ async def test_while_very_many_traces_are_not_whole_listing_waits_and_says_so(be
     assert set(bench.taken()) == {trace_id(1), trace_id(2), trace_id(3)}
 
 
+class EnoughRead:
+    """True once so many more traces were read: judging is slower than reading."""
+
+    def __init__(self, bench: Bench, most: int) -> None:
+        self.bench, self.until = bench, len(bench.bodies()) + most
+
+    def __bool__(self) -> bool:
+        return len(self.bench.bodies()) >= self.until
+
+
+@pytest.mark.parametrize("most", [100, 20])
+async def test_a_backlog_is_listed_once_however_few_of_its_traces_are_judged_between_two_polls(
+    benches, fake, monkeypatch, most
+):
+    monkeypatch.setattr(pull_module, "MOST_PENDING", most)
+    bench = benches(fake)
+    await bench.poll()
+    bench.put(*(row for number in range(1, 49) for row in rows(number)))
+    bench.now_ns += 120 * MINUTES
+    for _ in range(15):
+        bench.busy = EnoughRead(bench, 4)
+        await bench.poll()
+        if len(bench.bodies()) < 48:
+            assert bench.pull.snapshot().reason == "more traces wait for judging than are read ahead"
+    assert (bench.pull.snapshot().state, len(bench.taken()), len(bench.bodies())) == ("ok", 48, 48)
+    listed = len(fake.requested("GET", "/v2/observations")) - len(bench.bodies())
+    assert listed < 28, "it was listed for each of the polls"
+
+
 @pytest.mark.parametrize(
     ("waiting", "opened", "state"),
     [(0, 0, "ok"), (500, 50, "ok"), (501, 0, "waiting"), (0, 51, "waiting"), (501, 51, "waiting")],
