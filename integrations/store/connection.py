@@ -25,7 +25,13 @@ from .errors import SearchTooLong, StoreCorrupt, StoreUnavailable, changed, expl
 VERSION: Final = 15
 """Version of the schema, kept in the file's ``user_version``."""
 _OF_SERVICE: Final = re.compile(r"is_named\((coalesce\(nullif\([v.]*service, ''\), 'unknown_service'\)), :service\)")
-_INDEXES: Final = ("outbox_over_index", "turns_of_session_index", "turns_by_session_gone", "verdicts_by_service_index")
+_FAILED: Final = re.compile(
+    r"\(:passed IS NULL OR (v\.)?passed IS \(CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END\)\)"
+)
+_INDEXES: Final = (
+    "outbox_over_index", "turns_of_session_index", "turns_by_session_gone", "verdicts_by_service_index",
+    "verdicts_failed_index",
+)  # fmt: skip
 
 
 @cache
@@ -57,6 +63,8 @@ def select(connection: sqlite3.Connection, name: str, given: Mapping[str, object
     for each in (first, "since", "until", "after_ns"):
         if given.get(each) is not None:
             text = text.replace(f":{each} IS NULL OR ", "")
+    if given.get("passed") == "false":
+        text = _FAILED.sub(r"\1passed = 0", text)
     return connection.execute(text, {**given, "meant": next(iter(meant or ()), None)})
 
 

@@ -111,6 +111,10 @@ ORDER BY closed_ns DESC, trace_id DESC, rubric DESC LIMIT :limit;
 -- Without it a search for a service that is rare, or is not there, reads all verdicts that are kept.
 CREATE INDEX IF NOT EXISTS verdicts_by_service ON verdicts (coalesce(nullif(service, ''), 'unknown_service'), closed_ns);
 
+-- name: verdicts_failed_index
+-- Without it the latest failures are looked for among all verdicts, of which most passed.
+CREATE INDEX IF NOT EXISTS verdicts_failed ON verdicts (closed_ns) WHERE passed = 0;
+
 -- name: services_meant
 -- One look into the index for each service, not for each verdict.
 WITH RECURSIVE kept(name) AS (

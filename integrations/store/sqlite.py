@@ -24,7 +24,7 @@ from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
 from .archive import finished, stored_verdict, trace_document
 from .bounded_read import ComparedFilter, ComparedVerdict, read_compared
-from .connection import Lock, connect, identity, migrate, queries, reading, select
+from .connection import Lock, bounded_read, connect, identity, migrate, queries, reading, select
 from .contents import ContentsTable, JudgeCallTable
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, changed, explain
 from .health import SLICE, Capacity, StoreHealth, give_back
@@ -334,14 +334,15 @@ class Store(Part):
     ) -> list[TraceDocument]:
         """The traces that ended last, newest first: how each ended, and its verdicts in short.
 
-        ``after`` is where the page before ended: its last trace's ``closed_ns`` and trace id.
+        ``after`` is where the page before ended: its last trace's ``closed_ns`` and trace id. Raises ``StoreError``,
+        ``SearchTooLong``.
         """
         after_ns, after_id = after or (None, None)
         wanted = {
             "reason": reason, "service": service, "since": since_ns, "limit": limit,
             "after_ns": after_ns, "after_id": id_bytes(after_id) if after_id else None,
         }  # fmt: skip
-        with reading(self.path) as connection:  # few that match may take a look at all: nothing waits for it
+        with bounded_read(self.path) as connection:  # few that match may take a look at all: nothing waits for it
             return [finished(row) for row in connection.execute(self._sql["recent_traces"], wanted)]
 
     def verdicts(
@@ -356,11 +357,12 @@ class Store(Part):
         since_ns: int | None = None,
         after: tuple[int, str, str] | None = None,
         limit: int = 100,
+        bounded: bool = False,
     ) -> list[VerdictDocument]:
         """The latest verdicts, newest first, as JSON objects with ``closed_ns`` added.
 
         ``passed`` "none" asks for those that neither passed nor failed. ``after`` is where the page before ended: its
-        last verdict's ``closed_ns``, trace id and rubric.
+        last verdict's ``closed_ns``, trace id and rubric. Raises ``StoreError``; ``bounded``: ``SearchTooLong`` too.
         """
         after_ns, after_id, after_rubric = after or (None, None, None)
         wanted = {
@@ -368,7 +370,7 @@ class Store(Part):
             "trace_id": id_bytes(trace_id) if trace_id else None, "since": since_ns, "limit": limit,
             "after_ns": after_ns, "after_id": id_bytes(after_id) if after_id else None, "after_rubric": after_rubric,
         }  # fmt: skip
-        with reading(self.path) as connection:  # likewise
+        with (bounded_read if bounded else reading)(self.path) as connection:  # likewise
             return [stored_verdict(text, at) for text, at in select(connection, "recent_verdicts", wanted)]
 
     def compared(self, wanted: ComparedFilter) -> list[ComparedVerdict]:

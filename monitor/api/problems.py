@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 
 from sidejudge.dashboards.pages.plain_pages import problem_page
-from sidejudge.integrations.store.errors import StoreCorrupt, StoreError
+from sidejudge.integrations.store.errors import SearchTooLong, StoreCorrupt, StoreError
 
 from .errors import ProblemError, allowed_methods, problem_body
 
@@ -31,6 +31,9 @@ def explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(StoreError)
     async def unreadable(request: Request, error: StoreError) -> Response:
+        if isinstance(error, SearchTooLong):
+            cause, _, remedy = str(error).partition("; ")
+            return _page_or_json(request, HTTPStatus.SERVICE_UNAVAILABLE, cause, remedy)
         app.state.log_unreadable(error)
         cause, remedy = "the store cannot be read at the moment", "try again, or see the log"
         if isinstance(error, StoreCorrupt):

@@ -183,7 +183,7 @@ class MonitorQueries:
 
     async def verdicts(self, query: VerdictQuery, *, contents: bool = False) -> VerdictPage:
         def read() -> VerdictPage:
-            found = self._parts.store.verdicts(**_one_more(query))
+            found = self._parts.store.verdicts(**_one_more(query), bounded=True)
             return _page_of([self._details.shown(verdict, contents=contents) for verdict in found], query.limit)
 
         return await asyncio.to_thread(read)

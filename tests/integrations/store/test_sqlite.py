@@ -512,7 +512,8 @@ def filters(name: str) -> dict[str, object]:
         )
         for by, value in {"service": "nobody", "rubric": "none", "trace_id": A, "since": 900, "until": 0}.items()
         if by in filters(name)
-    ],
+    ]
+    + [pytest.param(name, {"passed": "false"}, id=f"{name} failed") for name in ("recent_verdicts", "search_verdicts")],
 )  # fmt: skip
 async def test_what_no_verdict_matches_is_found_without_a_look_at_all_that_are_kept(store, name, given):
     values = {**filters(name), "limit": 100, "most": 20_000, "failed": 100, **given}

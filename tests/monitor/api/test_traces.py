@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from sidejudge.integrations.store import connection
 from sidejudge.monitor.api.verdict_schemas import TracesBody
 from tests.monitor.api.still import SAID, Still
 from tests.otlp_requests import HIGH, S, request, span, trace
@@ -30,6 +31,15 @@ async def listed(still, query="", **more):
     assert answer.status_code == 200, answer.text
     TracesBody.model_validate(answer.json())
     return answer.json()
+
+
+@pytest.mark.parametrize("path", ["/v1/traces?reason=late", "/v1/verdicts?state=incomplete", "/v1/compare?by=release"])
+async def test_a_search_that_finds_little_ends_in_time_and_names_what_makes_it_shorter(still, monkeypatch, path):
+    monkeypatch.setattr(connection, "_LONGEST_S", -1.0)
+    monkeypatch.setattr(connection, "_INSTRUCTIONS", 1)
+    answer = await still.get(path)
+    assert (answer.status_code, answer.json()["remedy"]) == (503, "narrow it by time, service or rubric"), answer.text
+    assert (await still.get("/traces", accept="text/html")).status_code == 503
 
 
 async def test_a_trace_without_a_rubric_says_which_condition_of_each_route_failed(still):
