@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ AlertListener: TypeAlias = Callable[[AlertEvent], Awaitable[None]]
 """Takes events. It raises when it cannot take one, and is then called again, perhaps in another order."""
 LAG_NS = 10 * MINUTE_NS
 """The period over which the evaluation lag is measured."""
+ILLUSTRATES_S = 5.0
+"""How long the events of one look are illustrated in all: where very many begin at once, none waits for all others."""
 _MOST_LAGS = 5_000
 _EVENT = "event/"
 
@@ -88,7 +91,7 @@ class EvaluationSchedule:
             log.exception("a look at statuses failed; those of the last one stay")
             self.failure = f"no status can be decided ({type(error).__name__}); the log has the cause"
             bare = self.watch.look_at_trouble(self._facts(now_ns))
-        for event in await asyncio.to_thread(lambda: list(map(self._illustrated, bare))):
+        for event in await asyncio.to_thread(self._illustrated, bare):
             self._waiting[_EVENT + event.id] = event
         await self.remember()
         return await self._notify()
@@ -151,6 +154,11 @@ class EvaluationSchedule:
             monitor=self.monitor(now_ns),
         )
 
-    def _illustrated(self, event: AlertEvent) -> AlertEvent:
-        condition = next(each for each in self.watch.conditions if each.id == event.condition)
-        return illustrated_firing(self.store, condition, event, self.windows.window_ns)
+    def _illustrated(self, events: Sequence[AlertEvent]) -> list[AlertEvent]:
+        conditions, ends_s = {each.id: each for each in self.watch.conditions}, time.monotonic() + ILLUSTRATES_S
+        return [
+            illustrated_firing(self.store, conditions[each.condition], each, self.windows.window_ns)
+            if time.monotonic() < ends_s
+            else each
+            for each in events
+        ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreError
+from sidejudge.monitor.alerting import schedule
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.failures import illustrated
 from sidejudge.monitor.alerting.observation import Key, Observation
@@ -164,6 +167,29 @@ async def test_an_alert_shows_the_three_worst_of_its_own_failures(process):
     assert not any(event.examples for event in reported if event.muted), "nobody is sent it"
     assert [int(each.trace_id, 16) for each in shown] == [3, 2, 5]
     assert len(shown[1].reason) <= 301
+
+
+async def test_of_very_many_alerts_that_begin_at_once_none_waits_until_all_others_are_illustrated(process, monkeypatch):
+    life = process()
+    for number in range(40):
+        key = Key(f"s{number}", "unknown", "qa")
+        await finish(life.store, verdict(number + 1, service=key.service), START_NS)
+        for seen in range(60):
+            observed = Observation(identity=f"{number}-{seen}", at_ns=START_NS, passed=False)
+            life.windows.add(key, observed)
+            life.watch.learn(key, observed)
+    read, found = life.store.verdicts, []
+
+    def slow(**wanted):
+        found.append(wanted)
+        time.sleep(0.05)
+        return read(**wanted)
+
+    monkeypatch.setattr(life.store, "verdicts", slow)
+    monkeypatch.setattr(schedule, "ILLUSTRATES_S", 0.2)
+    fired = [each for each in await life.schedule.look(START_NS + MINUTE_NS) if each.condition == "pass_rate_critical"]
+    assert (len(fired), bool(fired[0].examples), fired[-1].examples) == (40, True, ())
+    assert len(found) < 10
 
 
 async def test_an_alert_shows_its_own_failures_however_many_other_services_have(process):
