@@ -158,10 +158,10 @@ async def test_a_store_that_takes_no_record_of_it_is_cleared_all_the_same(kept, 
 
 
 async def test_while_there_is_room_nothing_is_let_go(kept):
-    for number in range(40):
+    for number in range(36):
         await kept.take(number)
     assert await kept.free_space(10_000) == 0
-    assert all(kept.held(number) for number in range(40))
+    assert all(kept.held(number) for number in range(36))
 
 
 async def test_turns_of_judged_sessions_go_oldest_first_and_none_is_half_forgotten(kept):
