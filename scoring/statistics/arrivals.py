@@ -1,6 +1,8 @@
 """Arrivals: a service's usual verdicts at each hour of the week, and from when a silence is unusual.
 
-The mean of each hour of the week (UTC) is learned over some weeks. An hour that was never seen takes the mean of the
+The mean of each hour of the week (UTC) is learned over some weeks. Where clocks change, traffic that follows them moves
+by an hour: an hour that is implausible by its own mean and plausible by that of the one beside it is learned anew, and
+for a week a silence has to be unusual an hour earlier and later too. An hour that was never seen takes the mean of the
 same hour on other days, and before there are any that of the quietest hour so far. The pace of the last verdicts is an
 upper bound, so that a service that has become quiet is not expected to be busy.
 
@@ -33,6 +35,8 @@ _GAPS: Final = 200.0
 """Gaps after which one counts for 1/e."""
 _SINGLE: Final = 20.0
 """Gaps of single verdicts that are assumed before the first gap."""
+_MOVED: Final = _WEEK + 24
+"""Hours after one that moved in which a silence has to be unusual an hour earlier and later too."""
 _LEAST_HOUR: Final = 0.25
 """Smallest known part of the first hour for it to count."""
 
@@ -40,11 +44,14 @@ _LEAST_HOUR: Final = 0.25
 class Arrivals:
     """The verdicts of one service under one rubric over the hours of the week."""
 
-    __slots__ = ("_before", "_began_ns", "_bursts", "_count", "_gaps", "_hour", "_hours", "_latest", "_size", "last_ns")
+    __slots__ = (
+        "_before", "_began_ns", "_bursts", "_count", "_gaps", "_hour", "_hours", "_latest", "_moved", "_size",
+        "last_ns",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._hours: dict[int, tuple[float, float]] = {}
-        self._hour, self._count, self._began_ns = -1, 0.0, 0
+        self._hour, self._count, self._began_ns, self._moved = -1, 0.0, 0, -1
         self._gaps, self._size, self._bursts = 0.0, 1.0, 1.0
         self._latest: deque[tuple[int, int]] = deque(maxlen=_LATEST)
         self.last_ns: int | None = None
@@ -60,8 +67,9 @@ class Arrivals:
         elif at_ns > self.last_ns:
             if at_ns > self.last_ns + HOUR_NS:
                 self._before = self.to_json()
-            self._learn_gap(min(self.usual(self.last_ns, at_ns), 3 * PLAUSIBLE * self._bursts))
+            gap = min(self.usual(self.last_ns, at_ns), 3 * PLAUSIBLE * self._bursts)
             self._close(at_ns)
+            self._learn_gap(gap)
         if self.last_ns is None or at_ns > self.last_ns:
             self._latest.append((at_ns, n))
             self._learn_size(n - 1)
@@ -87,14 +95,14 @@ class Arrivals:
         self._latest.append((now_ns, 1))
         self.last_ns = now_ns
 
-    def usual(self, since_ns: int, until_ns: int) -> float:
-        """The usual number of verdicts between two times, at most a few days apart."""
+    def usual(self, since_ns: int, until_ns: int, later: int = 0) -> float:
+        """The usual number of verdicts between two times, at most a few days apart; or of so many hours later."""
         if self.last_ns is None or until_ns <= since_ns:
             return 0.0
         found, at_ns = 0.0, max(since_ns, until_ns - LEARNED_NS)
         while at_ns < until_ns:
             end_ns = min(until_ns, (at_ns // HOUR_NS + 1) * HOUR_NS)
-            found += self._of_hour(at_ns // HOUR_NS) * (end_ns - at_ns) / HOUR_NS
+            found += self._of_hour(at_ns // HOUR_NS + later) * (end_ns - at_ns) / HOUR_NS
             at_ns = end_ns
         return min(found, self._pace() * (until_ns - since_ns))
 
@@ -107,7 +115,8 @@ class Arrivals:
         """Whether the silence since the last verdict is implausibly long; never before ``least_ns``."""
         if self.last_ns is None or now_ns - self.last_ns < least_ns:
             return False
-        return self.usual(self.last_ns, now_ns) >= PLAUSIBLE * self._bursts
+        hours = (0, 1, -1) if now_ns // HOUR_NS - self._last_moved() <= _MOVED else (0,)
+        return all(self.usual(self.last_ns, now_ns, later) >= PLAUSIBLE * self._bursts for later in hours)
 
     def _pace(self) -> float:
         """Verdicts per nanosecond by the latest ones, infinite while they came at one moment."""
@@ -141,8 +150,26 @@ class Arrivals:
 
     def _learn_hour(self, hour: int, count: float) -> None:
         mean, weeks = self._hours.get(hour % _WEEK, (0.0, 0.0))
+        if weeks and self._is_moved(hour, count, mean):
+            weeks, self._moved = 0.0, hour
         weeks = min(weeks + 1, _WEEKS)
         self._hours[hour % _WEEK] = round(mean + (count - mean) / weeks, 2), weeks
+
+    def _last_moved(self) -> int:
+        """The hour that moved last: a learned one, or the latest one, by verdicts that are unusual in it."""
+        mean, weeks = self._hours.get(self._hour % _WEEK, (0.0, 0.0))
+        moved = weeks and self._count > mean and self._is_moved(self._hour, self._count, mean)
+        return self._hour if moved else self._moved
+
+    def _is_moved(self, hour: int, count: float, mean: float) -> bool:
+        """Whether a count is implausible for its hour and plausible for the one before or behind: clocks changed."""
+        if self._is_plausible(count, mean):
+            return False
+        beside = (self._hours.get((hour + by) % _WEEK) for by in (1, -1))
+        return any(known is not None and self._is_plausible(count, known[0]) for known in beside)
+
+    def _is_plausible(self, count: float, mean: float) -> bool:
+        return abs(count - mean) <= _DEVIATIONS * math.sqrt(max(count, mean) * self._bursts)
 
     def _learn_gap(self, gap: float) -> None:
         """A gap, and after it a moment at which one verdict came."""
@@ -164,7 +191,7 @@ class Arrivals:
             "hours": [[place, mean, weeks] for place, (mean, weeks) in self._hours.items()], "hour": self._hour,
             "count": self._count, "began_ns": self._began_ns, "gaps": self._gaps, "size": self._size,
             "bursts": self._bursts, "latest": [at_ns for at_ns, _ in self._latest],
-            "numbers": [n for _, n in self._latest], "last_ns": self.last_ns,
+            "numbers": [n for _, n in self._latest], "last_ns": self.last_ns, "moved": self._moved,
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
@@ -172,7 +199,7 @@ class Arrivals:
         self._hours = {int(place): (float(mean), float(weeks)) for place, mean, weeks in record["hours"]}
         self._hour, self._count, self._began_ns = int(record["hour"]), float(record["count"]), int(record["began_ns"])
         self._gaps, self._bursts = float(record["gaps"]), float(record["bursts"])
-        self._size = float(record.get("size", 1.0))
+        self._size, self._moved = float(record.get("size", 1.0)), int(record.get("moved", -1))
         latest = record["latest"]
         self._latest = deque(zip(latest, record.get("numbers", [1] * len(latest)), strict=True), maxlen=_LATEST)
         self.last_ns = record["last_ns"]

@@ -102,6 +102,25 @@ def test_nights_and_weekends_are_usual_and_a_monday_without_traffic_is_not():
     assert found.is_silent((monday + 10) * HOUR_NS, HOUR_NS)
 
 
+@pytest.mark.parametrize(("by", "most_h"), [(-1, 1.0), (1, 1.5), (0, 0.0)])
+def test_where_clocks_change_no_night_is_a_silence_and_an_outage_still_is(by, most_h):
+    """Office hours, in UTC, of a zone whose clocks change on a Sunday after four weeks."""
+    found, silent, chance = fed(office, 4 * 168), 0, random.Random(3)
+    for quarter in range(4 * 168 * 4, 9 * 168 * 4):
+        rate = office(quarter // 4 - by) / 4
+        at = chance.expovariate(rate) if rate else 1.0
+        while at < 1:
+            found.add(int((quarter + at) * HOUR_NS / 4))
+            at += chance.expovariate(rate)
+        silent += found.is_silent((quarter + 1) * HOUR_NS // 4, HOUR_NS // 4)
+        if quarter == (4 * 168 + 36) * 4:  # a restart in the first week after it
+            before, found = found, Arrivals()
+            found.restore(json.loads(json.dumps(before.to_json())))
+    assert silent / 4 <= most_h
+    fed(lambda hour: office(hour - by), 12, found=found, begin_h=9 * 168)  # until Monday noon
+    assert silent_after_h(found, 0.25) <= 0.75
+
+
 def test_within_a_month_of_traffic_of_any_kind_no_gap_counts_as_silence():
     for per_hour, size in ((lambda _: 5, 1), (lambda _: 20, 5), (lambda h: 2 if h % 24 < 8 else 40, 1)):
         found, wrong, chance = fed(per_hour, 200, size=size), 0, random.Random(1)
