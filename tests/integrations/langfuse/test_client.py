@@ -38,7 +38,7 @@ SCORE = {"id": "s1", "traceId": "a" * 32, "name": "qa_score", "value": 1, "dataT
 async def test_each_way_of_going_wrong_has_its_name(fake, client, fault, kind, passing):
     fake.standing_fault = fault if callable(fault) else lambda _: fault
     with pytest.raises(LangfuseError) as refused:
-        await client(timeout_s=0.3).post("scores", SCORE)
+        await client(timeout_s=0.3 if kind is LangfuseErrorKind.TIMEOUT else 30.0).post("scores", SCORE)
     assert (refused.value.kind, refused.value.kind.transient) == (kind, passing)
     assert "sk-lf" not in str(refused.value)
 

@@ -326,6 +326,7 @@ async def test_a_store_that_refuses_costs_no_second_question(bench):
     await b.drained()
     b.store._write_connection.execute("PRAGMA query_only = ON")
     b.judge.gate.set()
+    await until(lambda: bool(b.judge_queue.results))
     for _ in range(3):
         await asyncio.sleep(0.05)
         with pytest.raises(StoreError):

@@ -338,7 +338,7 @@ def test_no_text_keeps_a_check_busy(declared, output):
     case = Case(case_id="c", model_output=output)
     before = time.thread_time()
     compiled.measure(case)
-    assert time.thread_time() - before < 1.0, "of this thread alone: the machine may be busy"
+    assert time.thread_time() - before < 5.0, "of this thread alone: the square of these takes minutes"
 
 
 @pytest.mark.parametrize(
