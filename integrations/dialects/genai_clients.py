@@ -122,7 +122,7 @@ _OBJECT: Final = re.compile(r"Response\w+\(|\{'id': '")
 
 
 def _openai_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """Only an agent's own span names the right agent; others name one too. The trace's span never fails.
+    """Only an agent's own span names the right agent; others name one too, but the trace's, which never fails.
 
     What a model returned and is no text stands printed in the place of one: calls, empty messages, whole streams.
     """

@@ -68,7 +68,9 @@ _HELD = frozenset({
 })  # fmt: skip
 _OF_A_TEXT = frozenset({"type", "text"})
 _BY_DIFY = frozenset({"text", "finish_reason", "usage"})
-"""What a step of Dify's that asks a model returns, whatever else."""
+"""What a step of Dify's that asks a model always returns."""
+_BESIDE_BY_DIFY = frozenset({"reasoning_content", "structured_output", "files"})
+"""What it may return beside its text."""
 _OF_CONTENTS = ("text", *_ANSWER_PARTS, *_CALL_PARTS)
 """Types of parts that hold something; a client that is to send no contents leaves it out and sends the type."""
 
@@ -261,7 +263,7 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
         role = "assistant"
     if role is None and isinstance(item.get("text"), str) and isinstance(listed := item.get("toolCalls"), list):
         item, role = {"content": joined(unwrap.answer(item)), "tool_calls": listed}, "assistant"  # the AI SDK's answer
-    elif role is None and item.keys() >= _BY_DIFY:
+    elif role is None and item.keys() >= _BY_DIFY and _is_of_dify(item):
         item, role = {"content": item["text"]}, "assistant"
     if role is not None:
         _message(item, role, found)
@@ -277,6 +279,12 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
     _read(held, found, depth - 1)
     if item.get("object") == "response" and item.get("output") == []:  # OpenAI's agents make it of an empty stream
         found.append(Message(role="assistant", withheld=item.get("status") in _UNFINISHED))
+
+
+def _is_of_dify(item: dict[str, Json]) -> bool:
+    """Whether the text is what a step of Dify's answered. Beside an empty one, files or an object are the answer."""
+    beside = {key for key, held in item.items() if held} - _BY_DIFY
+    return isinstance(item["text"], str) and beside <= (_BESIDE_BY_DIFY if item["text"] else {"reasoning_content"})
 
 
 def _of_a_tool(item: dict[str, Json], found: Sequence[Message]) -> dict[str, Json]:

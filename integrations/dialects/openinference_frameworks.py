@@ -82,8 +82,8 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanK
     stated = tuple(m for m in answered if m not in requested or m.role == "system")
     fields |= {"input_messages": requested, "output_messages": stated, "system_prompt": messages.system_text(answered)}
     ended = answered_raw.get("exit_reason") if isinstance(answered_raw, dict) else None
-    if ended in {"length", "content_filter"}:
-        fields["finish_reason"] = str(ended)
+    if isinstance(ended, str) and ended in {"length", "content_filter"}:
+        fields["finish_reason"] = ended
         reading.note("finish_reason", _OUT)
     if models := _HAYSTACK_MODEL.findall(str(reading.attributes.get(_OUT))):
         fields["model"] = models[-1]

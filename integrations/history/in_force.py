@@ -78,7 +78,7 @@ def rows_in_force(
 
 
 def parts_of(place: Place, names: Iterable[str], kind: Kind, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The history's columns of each file. A row may stand in two files."""
+    """The columns of each file that belongs to a history. A row may stand in two files."""
 
     def read(name: str) -> pa.Table | None:
         try:
@@ -119,7 +119,7 @@ def _note_ends(outcomes: pa.Table, ended: dict[str, tuple[int, int]]) -> None:
 
 
 def _placed(verdicts: pa.Table, ended: Mapping[str, tuple[int, int]]) -> pa.Table:
-    """The verdicts; one reached after its revised result is moved to the result's time."""
+    """The verdicts; those of a revised result are dated no later than the result."""
     times, keys = verdicts["created_at"], pc.coalesce(verdicts["trace_id"], verdicts["case_id"]).to_pylist()
     at_us = [
         at if at is None or key not in ended else min(at, ended[key][1])

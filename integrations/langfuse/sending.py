@@ -87,7 +87,7 @@ class SendResult:
 
     @property
     def done(self) -> set[int]:
-        """Indices of the scores whose fate is known."""
+        """Indices of the scores that were tried: taken, refused or doubtful."""
         return {*self.taken, *self.refused, *self.doubtful}
 
 

@@ -156,7 +156,7 @@ def window_gauges(who: tuple[str, str, str], service_status: ServiceStatus, *, f
 
 
 def _statuses(who: tuple[str, str, str], service_status: ServiceStatus, *, full: bool) -> Iterator[Series]:
-    """1 for the status in force; 0 for worse ones, which older rules need, and with ``full`` for all others."""
+    """1 for the status in force. Others are 0 if ``full``; beside a bad one the main ones, which older rules need."""
     now = service_status.appraisal.status
     for status in Status if full else (Status.HEALTHY, *_WORSE) if now in _WORSE else (now,):
         yield f.STATUS, (*who, status.value), float(status is now)

@@ -202,7 +202,7 @@ class SharedAnswers:
         return bool(self._waiting) or time.monotonic() >= self._read_due_s
 
     async def round(self, transaction: Transaction) -> Callable[[], None]:
-        """Write this monitor's payments, and read the other monitors'."""
+        """Write the answers that this monitor paid for, and read the others'."""
         shared = dict(list(self._waiting.items())[:AT_ONCE])
         await put_answers(transaction, shared)
         self._read_due_s = time.monotonic() + READ_EVERY_S

@@ -159,7 +159,7 @@ class PeerExchange:
         return {"name": self.joining.name, "run": self._run, "port": self._port, **more}
 
     def _sent(self, **more: object) -> dict[str, object]:
-        """A message to a configured address: the key of the sampling hash, and the key that signs handovers."""
+        """To a configured address: a digest of the sampling key, the own key for handovers if none is shared."""
         more["drawn_by"] = drawn_by(self._hash_key)
         return self._message(**more) if self._keys.is_shared else self._message(key=self._keys.own, **more)
 

@@ -190,7 +190,7 @@ class Pull:
             self._set_state("retrying" if failing else "ok", failing)
 
     def _divide(self, share: Share) -> None:
-        """Read this monitor's present share, each shard from where its listing stopped."""
+        """Read this monitor's present share, from where its listing stopped."""
         self.pending.keep(share.mine)
         gained, self._shards = share.shards - self._shards, share.shards
         if gained:

@@ -697,6 +697,21 @@ def test_what_a_node_of_dify_s_answers_is_its_text_beside_usage_and_reasoning(te
     assert next(getattr(each.result, "value", None) for each in scored if each.metric == "answered") == value
 
 
+@pytest.mark.parametrize("beside", [
+    {"files": [{"type": "image", "url": "https://a.example/b.png"}]}, {"structured_output": {"city": "Oslo"}},
+    {"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]}, {"text": None, "parsed": {"a": 1}},
+])  # fmt: skip
+def test_an_empty_text_beside_what_may_be_the_answer_is_no_empty_answer(beside: Any) -> None:
+    """A model of images in Dify's workflows, and clients whose answer has the same names."""
+    returned = {"text": "", "usage": {"prompt_tokens": 3}, "finish_reason": "stop", "reasoning_content": "", **beside}
+    span = normalise(_raw("LLM", "unified_otel_dify", attributes={
+        "openinference.span.kind": "LLM", "input.value": '[{"role": "user", "text": "Draw it."}]',
+        "output.value": json.dumps(returned),
+    }))  # fmt: skip
+    scored = score(extract(Trace.of("1" * 32, [span], "batch")), RUBRICS["run_health"], created_at="").scores
+    assert next(getattr(each.result, "value", None) for each in scored if each.metric == "answered") == 1.0
+
+
 @pytest.mark.parametrize(("by", "value"), [("agno", 0.0), ("openai", None)])
 def test_a_stream_of_agno_s_in_which_nothing_came_is_an_empty_answer(by: str, value: float | None) -> None:
     asked = {"messages": [{"role": "user", "content": "Which capital?"}]}
@@ -712,7 +727,9 @@ _REPLY = (
 )
 
 
-@pytest.mark.parametrize(("ended", "value"), [("text", 1.0), ("length", 0.0), ("content_filter", 0.0), (7, 1.0)])
+@pytest.mark.parametrize(("ended", "value"), [
+    ("text", 1.0), ("length", 0.0), ("content_filter", 0.0), (7, 1.0), (["length"], 1.0),
+])  # fmt: skip
 def test_an_agent_of_haystack_s_states_that_its_last_answer_was_cut_off(ended: object, value: float) -> None:
     state = {"messages": [_REPLY.format("It is")], "exit_reason": ended}
     span = normalise(_raw("Agent.run", "openinference.instrumentation.haystack", attributes={
@@ -720,6 +737,7 @@ def test_an_agent_of_haystack_s_states_that_its_last_answer_was_cut_off(ended: o
     }))  # fmt: skip
     scored = score(extract(Trace.of("1" * 32, [span], "batch")), RUBRICS["run_health"], created_at="").scores
     assert next(getattr(each.result, "value", None) for each in scored if each.metric == "answer_intact") == value
+    assert span.kind is SpanKind.AGENT
 
 
 def test_an_empty_reply_of_haystack_s_generators_is_an_empty_answer() -> None:
