@@ -1,10 +1,10 @@
 """Arrivals: a service's usual verdicts at each hour of the week, and from when a silence is unusual.
 
 The mean of each hour of the week (UTC) is learned over some weeks. Where clocks change, traffic that follows them moves
-by an hour: an hour that is implausible by its own mean and plausible by that of the one beside it is learned anew, and
-for a week a silence has to be unusual an hour earlier and later too. An hour that was never seen takes the mean of the
-same hour on other days, and before there are any that of the quietest hour so far. The pace of the last verdicts is an
-upper bound, so that a service that has become quiet is not expected to be busy.
+by an hour: an hour that is far from its own mean and near to that of the one beside it is learned anew, and for a week
+a silence has to be unusual an hour earlier and later too. An hour that was never seen takes the mean of the same hour
+on other days, and before there are any that of the quietest hour so far. The pace of the last verdicts is an upper
+bound, so that a service that has become quiet is not expected to be busy.
 
 How many verdicts make a burst is learned from the gaps between moments at which some came. Λ of a gap is its length in
 usual verdicts. Where n verdicts come at each moment of a Poisson process, E Λ²/2 = n², so a burst is E Λ²/2 divided by
@@ -37,6 +37,8 @@ _SINGLE: Final = 20.0
 """Gaps of single verdicts that are assumed before the first gap."""
 _MOVED: Final = _WEEK + 24
 """Hours after one that moved in which a silence has to be unusual an hour earlier and later too."""
+_FAR: Final = 3.0
+"""A count so many times its mean, or less than that part of it, is more than the difference between days."""
 _LEAST_HOUR: Final = 0.25
 """Smallest known part of the first hour for it to count."""
 
@@ -91,6 +93,7 @@ class Arrivals:
             self.restore(self._before)
             return
         self._hour, self._count, self._began_ns = now_ns // HOUR_NS, 0.0, now_ns
+        self._moved = min(self._moved, self._hour)
         self._latest.clear()
         self._latest.append((now_ns, 1))
         self.last_ns = now_ns
@@ -162,14 +165,15 @@ class Arrivals:
         return self._hour if moved else self._moved
 
     def _is_moved(self, hour: int, count: float, mean: float) -> bool:
-        """Whether a count is implausible for its hour and plausible for the one before or behind: clocks changed."""
-        if self._is_plausible(count, mean):
+        """Whether a count is far from its hour's mean and near to that of the one before or behind: clocks changed.
+
+        Days differ by more than chance, so that a count which only chance does not explain shows nothing.
+        """
+        least, most = sorted((count, mean))
+        if most < _FAR * least or most - least <= _DEVIATIONS * math.sqrt(most * self._bursts):
             return False
         beside = (self._hours.get((hour + by) % _WEEK) for by in (1, -1))
-        return any(known is not None and self._is_plausible(count, known[0]) for known in beside)
-
-    def _is_plausible(self, count: float, mean: float) -> bool:
-        return abs(count - mean) <= _DEVIATIONS * math.sqrt(max(count, mean) * self._bursts)
+        return any(known is not None and 2 * _apart(count, known[0]) <= _apart(count, mean) for known in beside)
 
     def _learn_gap(self, gap: float) -> None:
         """A gap, and after it a moment at which one verdict came."""
@@ -203,3 +207,8 @@ class Arrivals:
         latest = record["latest"]
         self._latest = deque(zip(latest, record.get("numbers", [1] * len(latest)), strict=True), maxlen=_LATEST)
         self.last_ns = record["last_ns"]
+
+
+def _apart(a: float, b: float) -> float:
+    """How far two counts differ, on a scale on which chance is as large for any of them."""
+    return abs(math.sqrt(a) - math.sqrt(b))

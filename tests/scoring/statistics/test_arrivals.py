@@ -121,6 +121,29 @@ def test_where_clocks_change_no_night_is_a_silence_and_an_outage_still_is(by, mo
     assert silent_after_h(found, 0.25) <= 0.75
 
 
+@pytest.mark.parametrize("differ", ["days", "hours"])
+def test_days_and_hours_that_differ_by_a_third_are_no_change_of_clocks(differ):
+    found, chance, late = Arrivals(), random.Random(1), 7 * 168 + 24 + 17
+    for hour in range(late):
+        if hour % (24 if differ == "days" else 1) == 0:
+            level = chance.lognormvariate(0, 0.3)
+        at, rate = 0.0, office(hour) * level
+        while rate and (at := at + chance.expovariate(rate)) < 1:
+            found.add(int((hour + at) * HOUR_NS))
+    assert silent_after_h(found, 0.25) <= 0.75, "in the last hour of a day"
+
+
+def test_a_change_of_clocks_that_was_dated_ahead_lasts_no_longer_than_a_week():
+    found = fed(office, 4 * 168)
+    fed(lambda hour: office(hour + 1), 34, begin_h=8 * 168, found=found)
+    ahead, now_h = found.to_json(), 4 * 168 + 10
+    assert ahead["moved"] > now_h
+    found = Arrivals()
+    found.restore(ahead)
+    found.no_later(now_h * HOUR_NS)
+    assert found.to_json()["moved"] == now_h
+
+
 def test_within_a_month_of_traffic_of_any_kind_no_gap_counts_as_silence():
     for per_hour, size in ((lambda _: 5, 1), (lambda _: 20, 5), (lambda h: 2 if h % 24 < 8 else 40, 1)):
         found, wrong, chance = fed(per_hour, 200, size=size), 0, random.Random(1)
