@@ -692,7 +692,8 @@ def _stated(held: HysteresisState, moment: ServiceStatus, declared: Declaration)
     if held.status is found.status:
         return found
     if held.status is Status.INSUFFICIENT_DATA and found.status is not Status.HEALTHY:
-        return Appraisal(held.status, f"{found.reason}; not yet in {rule.needed} of {rule.looks} looks")
+        when = "decided at the next look" if rule.looks == 1 else f"not yet in {rule.needed} of {rule.looks} looks"
+        return Appraisal(held.status, f"{found.reason}; {when}")
     least = ""
     if held.status is Status.HEALTHY and moment.estimate is not None:
         least = f", may be as low as {moment.estimate.lower:.2f}"

@@ -247,6 +247,7 @@ def _sampling(config: Config) -> str:
 
 
 def _routes(config: Config) -> Iterator[tuple[str, str]]:
+    from sidejudge.monitor.config.match import MatchSection
     from sidejudge.monitor.config.units import Duration
 
     word = "judges"
@@ -256,8 +257,9 @@ def _routes(config: Config) -> Iterator[tuple[str, str]]:
         word = ""
     if len(config.routes) > _ROUTES:
         yield word, f"and {len(config.routes) - _ROUTES} more routes"
-    rest = ", ".join(config.default_rubrics) or "not at all"
-    yield word, f"{'everything else' if config.routes else 'every trace'}: {rest}"
+    if not any(route.match == MatchSection() for route in config.routes):
+        rest = ", ".join(config.default_rubrics) or "not at all"
+        yield word, f"{'everything else' if config.routes else 'every trace'}: {rest}"
     if config.sessions is not None:
         named = dict.fromkeys(name for route in config.sessions.routes for name in route.rubrics)
         yield "", f"conversations, {Duration(config.sessions.idle.ns)} after their last trace: {', '.join(named)}"

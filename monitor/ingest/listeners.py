@@ -17,8 +17,8 @@ from sidejudge.integrations.otlp.server.admission import Admission, ConnectionLi
 from sidejudge.integrations.otlp.server.body import Receive
 from sidejudge.integrations.otlp.server.grpc_receiver import Certificates, GrpcReceiver
 from sidejudge.integrations.otlp.server.paths import signal_of
-from sidejudge.integrations.otlp.server.receiver import AsgiApp, Cors, OtlpReceiver, Scope
-from sidejudge.integrations.otlp.server.response import Message, Refusal, Send
+from sidejudge.integrations.otlp.server.receiver import AsgiApp, Cors, OtlpReceiver, Scope, media_type
+from sidejudge.integrations.otlp.server.response import PROTOBUF, Message, Refusal, Send
 from sidejudge.integrations.otlp.server.traffic import ActiveRequests, Forwarding, Receiving
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.otlp.wire.receipt import Encoding, Passage, Receipt
@@ -97,7 +97,7 @@ class Listeners:
         """Build the ASGI application of the OTLP address.
 
         Exports go to the receiver or upstream; probes go to the API, so that a sidecar with one published port answers
-        them there; with ``whole`` all other paths go to the API too.
+        them there; with ``whole`` all other paths go to the API too, except an export to a wrong path.
         """
         receiver, forward = self.receiver, self.forward
 
@@ -109,7 +109,7 @@ class Listeners:
                 await self.also[path](scope, receive, send)
             elif forward is not None and forward.serves(path, scope.get("raw_path")):
                 await forward(scope, receive, send)
-            elif whole and scope["type"] == "http" and signal_of(path) is None:
+            elif whole and scope["type"] == "http" and signal_of(path) is None and not _is_export(scope):
                 await api(scope, receive, send)
             else:
                 await receiver(scope, receive, send)
@@ -205,6 +205,11 @@ class Listeners:
             await self._sent_on.take(scope, dict(request.headers), replay)
         except Refusal as refusal:
             _log.warning("whose spans were sent on cannot be read", extra={"cause": str(refusal)})
+
+
+def _is_export(scope: Scope) -> bool:
+    """Whether an exporter sent this, to whatever path: the API takes no protobuf, and nothing is posted to its root."""
+    return scope["method"] == "POST" and (scope["path"] == "/" or media_type(dict(scope["headers"])) == PROTOBUF)
 
 
 def _gate(otlp: OtlpSection) -> Admission:

@@ -427,6 +427,20 @@ def test_before_the_first_look_a_service_states_how_much_is_missing():
     assert "30" in standing.appraisal.reason
 
 
+@pytest.mark.parametrize(("mode", "stated"), [("adaptive", "decided at the next look"), ("bound", "in 3 of 4 looks")])
+def test_between_two_looks_a_fall_is_stated_with_what_it_still_takes(mode, stated):
+    """Evidence decides at one look: *not yet in 1 of 1 looks* contradicted it."""
+    played = Played(replace(QUICK, policy=Policy(mode=mode)))
+    played.minutes(120, ratio=1.0)
+    for number in range(150):
+        seen = Observation(identity=f"late-{number}", at_ns=played.now_ns, passed=False, weight=20.0)
+        played.windows.add(KEY, seen)
+        played.watch.learn(KEY, seen)
+    (standing,) = played.watch.service_statuses(played.now_ns)
+    assert standing.appraisal.status is Status.INSUFFICIENT_DATA
+    assert standing.appraisal.reason.endswith(stated)
+
+
 def test_mode_point_is_the_seeds_status_of_this_very_moment_whatever_the_looks():
     played = Played(replace(QUICK, policy=Policy(mode="point", min_samples=1, min_failures=0)))
     played.minutes(30, ratio=1.0)

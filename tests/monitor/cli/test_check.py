@@ -67,6 +67,8 @@ def test_many_routes_are_counted_and_not_listed(check) -> None:
     routes = ", ".join(f"{{match: {{name: r{n}}}, rubrics: [run_health]}}" for n in range(30))
     shown = check(f"routes: [{routes}]")
     assert "and 22 more routes" in shown
+    assert "everything else: run_health" in shown
+    assert "everything else" not in check(f"routes: [{routes}, {{rubrics: [workflow]}}]"), "nothing is left for it"
     assert len(shown.splitlines()) < 45
 
 

@@ -282,3 +282,15 @@ async def test_metrics_tell_what_came_in_and_what_went_on(started):
                      'requests_unjudged_total{reason="undecodable"} 1.0'):  # fmt: skip
             assert f"sidejudge_forwarded_{line}" in text
         assert "Forwarding" in (await app.http.get(app.api + "/")).text
+
+
+@pytest.mark.parametrize(("path", "kind"), [
+    ("/", "x-protobuf"), ("/", "json"), ("/v1", "x-protobuf"), ("/api/public/otel", "x-protobuf"),
+])  # fmt: skip
+async def test_an_export_to_a_wrong_path_is_refused_with_the_right_ones(started, path, kind):
+    """The API answers other paths of the OTLP address; exporters came there too: an address without a path is usual."""
+    app = await started()
+    found = await app.http.post(app.otlp + path, content=one(), headers={"content-type": f"application/{kind}"})
+    assert (found.status_code, "/v1/traces" in found.text) == (404, True)
+    assert (await app.get("/v1/status"))["receiving"]["refused"] == {"404": 1}
+    assert (await app.http.get(app.otlp + "/v1/status")).status_code == 200
