@@ -83,7 +83,10 @@ def stays(old: str, new: str) -> bool:
     Elsewhere a client that follows would take contents, and keys in headers of their own.
     """
     before, after = urlsplit(old), urlsplit(new)
-    same = (before.scheme, port_of(old)) == (after.scheme, port_of(new))
+    try:
+        same = (before.scheme, port_of(old)) == (after.scheme, port_of(new))
+    except ValueError:  # it names no port
+        return False
     return before.hostname == after.hostname and (same or (before.scheme, after.scheme) == ("http", "https"))
 
 

@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
 from types import ModuleType
@@ -166,14 +166,14 @@ def _keep_to_host(library: ModuleType) -> None:
     """Follow redirects of litellm's requests on the host that was asked alone, with each of its clients.
 
     They would take contents to any host, and keys that have a header of their own (Anthropic, Azure, Gemini).
-    Requests of other threads stay as they are.
+    Requests of other threads, and those that follow none, stay as they are.
     """
     at_once, waiting = library.Client.send, library.AsyncClient.send
     if getattr(at_once, "keeps_to_host", False):
         return
 
     def send(client: httpx.Client, request: httpx.Request, **options: object) -> httpx.Response:
-        if not threading.current_thread().name.startswith(_THREADS):
+        if not _may_follow(client, options):
             plain: httpx.Response = at_once(client, request, **options)
             return plain
         for _ in range(_MOST_REDIRECTS):
@@ -185,7 +185,7 @@ def _keep_to_host(library: ModuleType) -> None:
         raise _redirected("over and over again")
 
     async def send_async(client: httpx.AsyncClient, request: httpx.Request, **options: object) -> httpx.Response:
-        if not threading.current_thread().name.startswith(_THREADS):
+        if not _may_follow(client, options):
             plain: httpx.Response = await waiting(client, request, **options)
             return plain
         for _ in range(_MOST_REDIRECTS):
@@ -198,6 +198,13 @@ def _keep_to_host(library: ModuleType) -> None:
 
     send.keeps_to_host = True  # type: ignore[attr-defined]  # a mark on a function
     library.Client.send, library.AsyncClient.send = send, send_async
+
+
+def _may_follow(client: httpx.Client | httpx.AsyncClient, options: Mapping[str, object]) -> bool:
+    """Whether a request is litellm's, and its client is to follow redirects."""
+    stated = options.get("follow_redirects")
+    follows = stated if isinstance(stated, bool) else client.follow_redirects
+    return follows and threading.current_thread().name.startswith(_THREADS)
 
 
 def _on_the_same_host(request: httpx.Request, following: httpx.Request) -> httpx.Request:

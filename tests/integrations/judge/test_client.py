@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+import httpx
 import pytest
 
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
@@ -134,6 +135,13 @@ def redirects(to, status=307):
     return lambda seen: fake.Act(status, headers={"location": to + seen.path})
 
 
+async def test_a_redirect_to_no_port_is_followed_nowhere(client, provider):
+    provider.will(lambda seen: fake.Act(307, headers={"location": "http://127.0.0.1:99999/"}))
+    with pytest.raises(ProviderError, match="to which nothing is sent") as raised:
+        await client.complete(Request(), model(provider))
+    assert raised.value.kind is ProviderErrorKind.UNREACHABLE
+
+
 @pytest.mark.parametrize("status", [302, 307, 308])
 @pytest.mark.parametrize("name", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5", "azure/gpt-4o", "gemini/g", "raw"])
 async def test_neither_contents_nor_a_key_follow_a_redirect_to_another_host(client, provider, name, status):
@@ -157,6 +165,20 @@ async def test_a_redirect_on_the_same_host_is_followed_a_few_times(client, provi
     provider.standing = redirects("")
     with pytest.raises(ProviderError, match="over and over again"):
         await client.complete(Request(), model(provider))
+
+
+async def test_a_client_that_follows_no_redirect_follows_none(provider):
+    async def asked(_):
+        async with httpx.AsyncClient(follow_redirects=True) as one, httpx.AsyncClient() as other:
+            return [
+                (await one.post(provider.url, follow_redirects=False)).status_code,
+                (await other.post(provider.url)).status_code,
+            ]
+
+    library = LiteLLM()
+    provider.standing = redirects("")
+    assert await library.run(asked) == [307, 307]
+    await library.close()
 
 
 async def test_a_judge_on_this_machine_is_asked_without_a_proxy(provider, monkeypatch):
