@@ -53,6 +53,7 @@ class Email:
     def __init__(self, server: MailServer, sender: str, to: Sequence[str], wording: Wording) -> None:
         self._server, self._sender, self._to, self._wording = server, sender, tuple(to), wording
         self._later: set[asyncio.Task[None]] = set()
+        self._one_later = asyncio.Lock()  # each takes a thread, which many at once would take from everything else
 
     async def send(self, notice: Notice) -> None:
         """Return once the server has taken it, for one recipient at least.
@@ -69,7 +70,8 @@ class Email:
         for wait_s in _LATER_S:
             await asyncio.sleep(wait_s)
             try:
-                owed = await self._deliver(message, owed)
+                async with self._one_later:
+                    owed = await self._deliver(message, owed)
             except DestinationUnreachableError:
                 continue
             except RefusedError:

@@ -8,6 +8,7 @@ import email
 import json
 import socketserver
 import threading
+import time
 from dataclasses import replace
 from email import policy
 
@@ -176,6 +177,30 @@ async def test_who_is_refused_for_now_gets_a_mail_later_and_nobody_gets_it_twice
     assert [each for each in server.recipients if each != "gone@y.org"] == ["b@y.org", "c@y.org", "b@y.org", "b@y.org"]
     assert server.recipients.count("gone@y.org") == 1
     assert len(server.mails) == 2
+
+
+async def test_mails_that_are_sent_later_take_one_thread(monkeypatch):
+    monkeypatch.setattr(sidejudge.integrations.notify.email, "_LATER_S", (1.0,))
+    most = at_once = 0
+    with mail_server(RCPT=["450 greylisted", "250 fine"] * 8) as server:
+        to = ["b@y.org", "c@y.org"]
+        mail = Email(MailServer(host="127.0.0.1", port=server.port, encryption="none"), "a@x.org", to, LINKED)
+        for n in range(8):
+            await mail.send(notice(title=f"Alert {n}"))
+        submit = mail._submit
+
+        def slow(*arguments):
+            nonlocal most, at_once
+            at_once += 1
+            most = max(most, at_once)
+            time.sleep(0.05)
+            refused = submit(*arguments)
+            at_once -= 1
+            return refused
+
+        mail._submit = slow
+        await until(lambda: len(server.mails) == 16)
+    assert most == 1
 
 
 async def test_a_notice_that_is_sent_again_is_the_same_mail():
