@@ -1,11 +1,11 @@
 """Forward buffer: keeps requests on disk while upstream does not accept them, and sends them in order once it does.
 
-Requests with the same credentials form a lane, sent one by one, the oldest first. Lanes are independent, because a
-server that limits one project accepts another's requests. While a lane is *away* its new requests are kept untried.
-Requests that upstream refuses for good are dropped and counted; but refused credentials of the configuration may be
-corrected, and until then the requests answered 200 under them wait. A request that fails repeatedly while others are
-accepted is set aside, so that it delays no other, and given up in the end. A kill between upstream's answer and the
-deletion sends a request twice; spans have ids, so that a store keeps one.
+Requests of one signal with the same credentials form a lane, sent one by one, the oldest first. Lanes are independent,
+because a server that limits one project accepts another's requests, and may have no route for a signal. While a lane is
+*away* its new requests are kept untried. Requests that upstream refuses for good are dropped and counted; but refused
+credentials of the configuration may be corrected, and until then the requests answered 200 under them wait. A request
+that fails repeatedly while others are accepted is set aside, so that it delays no other, and given up in the end. A
+kill between upstream's answer and the deletion sends a request twice; spans have ids, so that a store keeps one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +35,7 @@ ENDS: Final = ("sent", "refused", "given_up")
 """The end of a kept request."""
 UNKEPT: Final = ("full", "disk", "memory")
 """Why a request is not kept."""
+_SIGNALS: Final = ("traces", "logs", "metrics", "other")
 MOST_ATTEMPTS: Final = 8
 """Attempts that may fail for one request while others are taken."""
 _SUSPECT_AFTER: Final = 3
@@ -51,6 +52,8 @@ _MOST_BYTES: Final = 4 << 20
 """Bytes of a response that are read, at most."""
 _CREDENTIALS: Final = (401, 403)
 """Statuses that refuse the credentials, not the request."""
+_NO_ROUTE: Final = 404
+_NO_PAGES: Final = (0, 0)
 _UNWRITABLE_S: Final = 5.0
 """How long to wait where a request that was sent cannot be deleted: what follows would be sent twice too."""
 
@@ -59,23 +62,23 @@ _UNWRITABLE_S: Final = 5.0
 class _Outcome:
     """``end`` is empty where a request was not accepted for now; ``by_it``: that may be its own fault.
 
-    ``anothers``: something else answered in upstream's place.
+    ``anothers``: the status with which something else answered in upstream's place; 0 where it did not.
     """
 
     end: str
     wait_s: float | None = None
     by_it: bool = True
     cause: str = ""
-    anothers: bool = False
+    anothers: int = 0
 
 
 def _is_anothers(came: UpstreamResponse) -> bool:
     """Whether something else answers in the place of upstream: a missing route, a redirect, a page with a success."""
-    return came.status == 404 or 300 <= came.status < 400 or came.is_of_a_login
+    return came.status == _NO_ROUTE or 300 <= came.status < 400 or came.is_of_a_login
 
 
 class _Lane:
-    """Requests with the same credentials. ``taken`` counts all that upstream accepted, kept before or not."""
+    """Requests of one signal with the same credentials. ``taken`` counts those that upstream accepted, kept or not."""
 
     def __init__(self) -> None:
         self.away = False
@@ -87,11 +90,13 @@ class _Lane:
         self.task: asyncio.Task[None] | None = None
         self.taken_at: dict[int, int] = {}
         """By the number of a request that is set aside: how many others were taken when it failed last."""
-        self.pages = (0, 0)
+        self.pages = _NO_PAGES
         """The number of the last request to which something else answered, and how often."""
+        self.failing_since: int | None = None
+        """How many requests of all lanes were taken when this one began to fail; None where it does not."""
 
     def worked(self) -> None:
-        self.away = False
+        self.away, self.failing_since = False, None
         self.taken += 1
         self.backoff.succeeded()
 
@@ -114,6 +119,7 @@ class ForwardBuffer:
         self._lanes: dict[int, _Lane] = {}
         self._settling: set[asyncio.Task[None]] = set()
         self._refused_credentials = self._another_answers = False
+        self._taken = 0
         self.kept: Counter[str] = Counter()
         self.ended: Counter[str] = Counter()
         self.unkept: Counter[str] = Counter()
@@ -196,6 +202,7 @@ class ForwardBuffer:
 
     def took(self, request: OnwardRequest) -> None:
         """Upstream took a request that was not kept."""
+        self._taken += request.signal != "other"
         lane = self._lanes.get(_number(request))
         if lane is not None:
             lane.taken += 1
@@ -204,6 +211,8 @@ class ForwardBuffer:
         """Upstream did not take a request for now."""
         if wait_s is not None:
             lane.not_before_s = asyncio.get_running_loop().time() + min(wait_s, LONGEST_ASKED_S)
+        if lane.failing_since is None:
+            lane.failing_since = self._taken
         if not lane.away:
             lane.away = True
             _log.warning(
@@ -272,6 +281,11 @@ class ForwardBuffer:
         if outcome.end:
             await self._end(store, lane, request, outcome)
             return 0.0
+        if outcome.anothers == _NO_ROUTE and lane.failing_since not in (None, self._taken):
+            # Upstream takes others, so that this is its own answer: new requests get it directly, as without a buffer.
+            lane.away = False
+            await self._set_aside(store, lane, request, replace(outcome, wait_s=_ASIDE_S[1]))
+            return 0.0
         if request.seq in lane.taken_at and not lane.away:  # others go on
             await self._set_aside(store, lane, request, outcome)
             return 0.0
@@ -297,13 +311,18 @@ class ForwardBuffer:
         lane.pages = (request.seq, answers)
         if answers >= _MOST_PAGES:
             await self._delete(store, request, _Outcome("given_up", cause=f"{outcome.cause}, for a day"))
+        if answers < _SUSPECT_AFTER:  # the next request may be taken
+            return outcome.wait_s
         first_s, longest_s = _ASIDE_S
-        return max(outcome.wait_s or 0.0, grown_s(answers, first_s=first_s, longest_s=longest_s))
+        return max(outcome.wait_s or 0.0, grown_s(answers - _SUSPECT_AFTER + 1, first_s=first_s, longest_s=longest_s))
 
     async def _end(self, store: KeptRequests, lane: _Lane, request: KeptRequest, outcome: _Outcome) -> None:
         lane.worked()
         lane.taken_at.pop(request.seq, None)
         if outcome.end == "sent":
+            self._taken += 1
+            if lane.pages != _NO_PAGES:
+                lane.pages, self._another_answers = _NO_PAGES, False  # the next time is named in the log again
             await self._sent(request)
         await self._delete(store, request, outcome)
 
@@ -325,8 +344,9 @@ class ForwardBuffer:
 
     async def _set_aside(self, store: KeptRequests, lane: _Lane, request: KeptRequest, outcome: _Outcome) -> None:
         """A request failed though others are taken: these go first, and in the end it is given up."""
-        counts = lane.taken_at.get(request.seq) != lane.taken
-        lane.taken_at[request.seq] = lane.taken
+        taken = self._taken if outcome.anothers == _NO_ROUTE else lane.taken
+        counts = lane.taken_at.get(request.seq) != taken
+        lane.taken_at[request.seq] = taken
         attempts = request.attempts + counts
         if attempts >= MOST_ATTEMPTS:
             del lane.taken_at[request.seq]
@@ -360,7 +380,8 @@ class ForwardBuffer:
             self._report_refused_credentials(came.status)
             return _Outcome("", came.retry_after_s, cause=f"HTTP {came.status}")
         if _is_anothers(came):
-            return _Outcome("", came.retry_after_s, cause=f"HTTP {came.status}, not of an OTLP endpoint", anothers=True)
+            why = f"HTTP {came.status}, not of an OTLP endpoint"
+            return _Outcome("", came.retry_after_s, cause=why, anothers=came.status)
         return _Outcome("sent" if came.status < 300 else "refused", cause=f"HTTP {came.status}")
 
     async def _settle(self, lane: _Lane, request: KeptRequest, under_way: asyncio.Task[UpstreamResponse]) -> None:
@@ -382,6 +403,6 @@ class ForwardBuffer:
 
 
 def _number(request: OnwardRequest) -> int:
-    """The lane of a request: one of 256, by the credentials that it goes on with."""
+    """The lane of a request: for each signal one of 256, by the credentials that it goes on with."""
     stated = b"".join(value for name, value in request.headers if name.lower() == b"authorization")
-    return hashlib.sha256(stated).digest()[0]
+    return 256 * _SIGNALS.index(request.signal) + hashlib.sha256(stated).digest()[0]

@@ -261,7 +261,7 @@ class Forward:
             if passes and await self._kept(exchange, wait_s=came.retry_after_s):
                 return
             body.passage.settle(taken=came.status < 300)
-            if self._buffer is not None and came.status < 300:
+            if self._buffer is not None and came.status < 300 and not passes:
                 self._buffer.took(exchange.request)
             if came.status >= 400:
                 body.refused("upstream_failed" if came.is_for_now else "upstream_refused")

@@ -208,6 +208,9 @@ async def test_what_always_answers_in_upstreams_place_gets_no_request_for_ever(g
         up.answer = OK
         await until(lambda: held(app).waiting == 0)
         assert held(app).ended == {"given_up": 1, "sent": 2}
+        up.answer = answered("307 Moved")
+        await post(app, one(4))
+        await until(lambda: caplog.text.count("set forward.url to the final address") == 2)
 
 
 async def test_what_answers_in_upstreams_place_is_asked_ever_less_often(gateway, monkeypatch):
@@ -215,9 +218,40 @@ async def test_what_answers_in_upstreams_place_is_asked_ever_less_often(gateway,
     async with upstream(answered("307 Moved")) as up:
         app = await gateway(up.url)
         await post(app, one(1))
-        await until(lambda: len(up.requested) == 4)
+        await until(lambda: len(up.requested) == 7)
         await asyncio.sleep(0.3)
-        assert len(up.requested) == 4
+        assert len(up.requested) == 7
+
+
+@pytest.mark.parametrize("order", ["tltltl", "lltttt", "llllt"])
+async def test_a_signal_that_upstream_has_no_route_for_keeps_no_other_back_and_is_given_up(gateway, order):
+    async def without_logs(writer):
+        writer.write(answered("404 Nowhere") if "/v1/logs" in up.requested[-1].line else OK)
+
+    traces, many = count(10), order.count("t")
+    port = free_port()
+    app = await gateway(f"http://127.0.0.1:{port}")
+    for n, signal_ in enumerate(order):
+        await (post(app, one(n)) if signal_ == "t" else post(app, b"", "/v1/logs"))
+    async with at(port) as up:
+        up.answer = without_logs
+        await until(lambda: held(app).ended["sent"] == many)
+        while held(app).waiting:
+            assert (await post(app, one(next(traces)))).status_code == 200
+            await asyncio.sleep(0.05)
+        assert held(app).ended == {"sent": many, "given_up": len(order) - many}
+        assert (await post(app, b"", "/v1/logs")).status_code == 404, "as without an outage"
+
+
+async def test_a_page_that_is_passed_on_as_the_buffer_is_full_is_no_acceptance(gateway):
+    page = answered("200 Sign in", "content-type: text/html", body="<html>Sign in</html>")
+    async with upstream(page) as up:
+        app = await gateway(up.url, buffer="64KiB")
+        assert (await post(app, b"", "/v1/logs")).text == ""
+        for n in range(30):
+            assert (await post(app, one(n, "x" * 50_000))).text == ("" if n == 0 else "<html>Sign in</html>")
+            await asyncio.sleep(0.05)
+        assert (held(app).waiting, held(app).ended) == (2, {})
 
 
 @pytest.mark.parametrize("status", ["401 Who", "403 No"])
@@ -375,10 +409,11 @@ async def test_json_metrics_and_large_bodies_in_chunks_are_kept_too(gateway):
     assert held(app).kept == {"traces": 3, "metrics": 1}
     async with at(port) as up:
         await until(lambda: held(app).waiting == 0)
-        assert [(each.line.split()[1], each.body) for each in up.requested] == [
-            ("/v1/traces", large), ("/v1/traces", b'{"resourceSpans": []}'), ("/v1/metrics", b""),
-            ("/api/public/otel/v1/traces?v=4", one(2)),
+        came = [(each.line.split()[1], each.body) for each in up.requested]
+        assert [each for each in came if each[0] != "/v1/metrics"] == [
+            ("/v1/traces", large), ("/v1/traces", b'{"resourceSpans": []}'), ("/api/public/otel/v1/traces?v=4", one(2)),
         ]  # fmt: skip
+        assert ("/v1/metrics", b"") in came
 
 
 async def test_other_paths_and_bodies_are_not_kept(gateway):
