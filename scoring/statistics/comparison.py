@@ -48,6 +48,8 @@ _OF_DEVIATION = 1 / 6
 """The same for other values, as a share of their standard deviation: 0.05 of a pass rate of 0.9."""
 _DESIGN = 0.1
 """The share of the error that is spent on taking a side without heavy weights for one that was sampled otherwise."""
+_BEYOND = 1e150
+"""Values from here on have no variance that a number could hold."""
 _ADDED = 4.0
 """Values of the prior variance that are added to each side of each stratum (Agresti and Coull's four)."""
 
@@ -111,19 +113,17 @@ def difference(
         matters: The difference at which the interval is tightest, in the unit of the values.
 
     Returns:
-        The difference, or why there is none: a side is empty or too small, the sides share no stratum, or all values of
-        a side are equal.
+        The difference, or why there is none: a side is empty or too small, the sides share no stratum, all values of a
+        side are equal, or some are too large.
 
     Raises:
         ValueError: For an error outside (0, 1), a non-positive weight, or a non-finite value.
     """
     if not 0 < error < 1 or (matters is not None and not 0 < matters < math.inf):
         raise ValueError(f"an error lies in (0, 1) and what matters is above 0, got {error} and {matters}")
-    rows = list(values)
-    for row in rows:
-        check_weight(row.weight)
-        if not math.isfinite(row.value):
-            raise ValueError(f"a value that is compared must be finite, got {row.value!r}")
+    rows = _checked(values)
+    if any(abs(row.value) >= _BEYOND for row in rows):
+        return Unavailable(f"values of {_BEYOND:g} and more cannot be compared")
     cells = _cells(rows)
     shared = sorted(stratum for stratum, after in cells if not after and (stratum, True) in cells)
     totals = {side: math.fsum(c.weight for (_, after), c in cells.items() if after is side) for side in (False, True)}
@@ -140,9 +140,9 @@ def difference(
     if min(clusters.values()) < LEAST:
         counted = f"{clusters[False]} before and {clusters[True]} after"
         return Unavailable(f"each side needs {LEAST} verdicts or clusters that can be compared; there are {counted}")
-    if not pass_rates and len({(row.after, row.value) for row in used}) == 2:
-        return Unavailable("the values of each side are all equal, so nothing shows how much they vary")
     prior = 0.25 if pass_rates else _variance(used)
+    if not prior or (not pass_rates and len({(row.after, row.value) for row in used}) == 2):
+        return Unavailable("the values of each side are all equal, so nothing shows how much they vary")
     spread = _robust(used, cells, shares) + _added(
         cells, shares, prior, _heaviest(used, clusters, error), _designs(used, cells, prior)
     )
@@ -162,6 +162,15 @@ def difference(
         before=before, after=after, difference=between, lower=max(low, between - half), upper=min(high, between + half),
         error=error, standard_error=math.sqrt(spread), strata=len(shared), compared=compared,
     )  # fmt: skip
+
+
+def _checked(values: Iterable[Compared]) -> list[Compared]:
+    rows = list(values)
+    for row in rows:
+        check_weight(row.weight)
+        if not math.isfinite(row.value):
+            raise ValueError(f"a value that is compared must be finite, got {row.value!r}")
+    return rows
 
 
 def anytime_half_width(variance: float, *, error: float, aim: float) -> float:

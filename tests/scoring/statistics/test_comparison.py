@@ -99,6 +99,13 @@ def test_a_few_sessions_whose_turns_agree_in_part_make_no_side_worse():
     assert worse <= 5
 
 
+@pytest.mark.parametrize(("unit", "why"), [(1e300, "and more cannot be compared"), (1e-300, "are all equal")])
+def test_values_whose_variance_no_number_holds_cannot_be_compared(unit, why):
+    found = difference([Compared(n % 2 > 0, n * unit) for n in range(20)], pass_rates=False)
+    assert isinstance(found, Unavailable)
+    assert why in found.reason
+
+
 @pytest.mark.parametrize("long", [False, True])
 def test_a_side_is_as_many_draws_as_it_has_itself_whatever_sessions_the_other_has(long):
     def of(values: Sequence[float], turns: int, *, after: bool) -> list[Compared]:
