@@ -133,6 +133,21 @@ def test_days_and_hours_that_differ_by_a_third_are_no_change_of_clocks(differ):
     assert silent_after_h(found, 0.25) <= 0.75, "in the last hour of a day"
 
 
+def test_traffic_that_ends_within_an_hour_leaves_no_silence_behind():
+    """Office hours of a zone that is half an hour off, from 2:30 to 12:30 in UTC."""
+    found, silent, chance = Arrivals(), 0, random.Random(1)
+    for half in range(9 * 336):
+        is_open = half % 336 < 240 and 5 <= half % 48 < 25
+        at = chance.expovariate(25)
+        while is_open and at < 1:
+            found.add(int((half + at) * HOUR_NS / 2))
+            at += chance.expovariate(25)
+        silent += half >= 4 * 336 and found.is_silent((half + 1) * HOUR_NS // 2, HOUR_NS)
+    assert silent / 2 <= 10, "530 hours in five weeks, where the rest of an hour was awaited"
+    fed(lambda _: 50, 3, begin_h=9 * 168 + 4, found=found)
+    assert silent_after_h(found, 0.25) <= 0.75
+
+
 def test_a_change_of_clocks_that_was_dated_ahead_lasts_no_longer_than_a_week():
     found = fed(office, 4 * 168)
     fed(lambda hour: office(hour + 1), 34, begin_h=8 * 168, found=found)
