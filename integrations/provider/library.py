@@ -71,6 +71,7 @@ class _Kept(Coroutine[object, object, object]):
 
 _ENVIRONMENT: Final = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else its import asks the network for prices
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # else the first call to a Claude asks it for names of headers
     "LITELLM_MODE": "PRODUCTION",  # else its import reads a .env file from somewhere above
 }
 _NOTHING: Final = [{"role": "user", "content": "nothing"}]

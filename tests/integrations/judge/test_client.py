@@ -167,6 +167,19 @@ async def test_a_redirect_on_the_same_host_is_followed_a_few_times(client, provi
         await client.complete(Request(), model(provider))
 
 
+async def test_a_judge_of_anthropic_has_no_other_host_asked(client, provider, monkeypatch):
+    pytest.importorskip("litellm.anthropic_beta_headers_manager", reason="older ones ask nobody")
+    await client.price(model(provider))  # it is loaded
+    with fake.Provider(fake.raw(b"{}")) as another:
+        monkeypatch.setattr("litellm.anthropic_beta_headers_url", another.url)
+        monkeypatch.setattr("litellm.anthropic_beta_headers_manager._BETA_HEADERS_CONFIG", None)
+        provider.will(fake.raw(b"{}"))
+        with pytest.raises(ProviderError):
+            await client.complete(Request(), model(provider, name="anthropic/claude-sonnet-4-5"))
+        assert len(provider.seen) == 1
+        assert not another.seen
+
+
 async def test_a_client_that_follows_no_redirect_follows_none(provider):
     async def asked(_):
         async with httpx.AsyncClient(follow_redirects=True) as one, httpx.AsyncClient() as other:
