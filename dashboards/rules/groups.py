@@ -46,7 +46,7 @@ def groups(declared: Declaration) -> tuple[Group, ...]:
         Group(
             name="sidejudge-long", interval_ns=LONG_NS,
             rules=(
-                *long, *burning(), *_day(window), *unanswered_over(declared), *by_version(), *fleet_alerts(),
+                *long, *burning(), *_day(window), *unanswered_over(window), *by_version(), *fleet_alerts(),
             ),
         ),
         Group(name="sidejudge-health", interval_ns=MINUTE_NS, rules=tuple(health_alerts())),

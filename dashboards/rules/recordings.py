@@ -13,15 +13,12 @@ import sidejudge.integrations.prometheus.families as f
 from sidejudge.integrations.prometheus.families import Family
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.interval import Z_99_ONE_SIDED
-from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 from .promql import ON_RUBRIC, PLACE, bound, configured, fleet, over_processes, shown_lower
 from .rule import RecordingRule, prometheus_duration
 
 BURN_WINDOWS = ("5m", "30m", "1h", "6h", "3d")
 DAY = "1d"
-UNANSWERED_WINDOWS = {"5m": 5, "30m": 30, "1h": 60, "6h": 360, DAY: 1_440, "3d": 4_320}
-"""The windows of the slow alerts, in minutes."""
 THRESHOLD = "rubric_level:sidejudge_pass_ratio_threshold:max"
 BELOW = f"{PLACE}:sidejudge_pass_ratio:below_threshold"
 LOOKS_BELOW = f"{PLACE}:sidejudge_pass_ratio:looks_below_threshold"
@@ -134,18 +131,17 @@ def unanswered(window: str) -> str:
     return f"{PLACE}:sidejudge_unanswered_traces:sum{window}"
 
 
-def unanswered_over(declared: Declaration) -> list[RecordingRule]:
+def unanswered_over(window: str) -> list[RecordingRule]:
     """What had no answer over the windows of slow alerts: of a gauge that holds each trace for ``window`` or longer.
 
-    Over no more than that it is what the gauge holds. Over longer, a trace that waits counts several times: for a while
+    Over an hour at most it is what the gauge holds. Over longer, a trace that waits counts several times: for a while
     after an outage alerts begin later.
     """
-    found, now, window = [], fleet(f.UNANSWERED), window_of(declared)
-    for over, minutes in UNANSWERED_WINDOWS.items():
+    now = fleet(f.UNANSWERED)
+    found = [RecordingRule(unanswered(over), now) for over in ("5m", "30m", "1h")]
+    for over in ("6h", DAY, "3d"):
         summed = over_processes(f"sum_over_time({f.UNANSWERED.name}[{over}:{window}])")
-        longer = f"({now} > {summed})\nor\n{summed}\nor\n{now}"
-        expr = longer if minutes * MINUTE_NS > declared.window_ns else now
-        found.append(RecordingRule(unanswered(over), expr))
+        found.append(RecordingRule(unanswered(over), f"({now} > {summed})\nor\n{summed}\nor\n{now}"))
     return found
 
 
