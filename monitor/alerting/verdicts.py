@@ -278,7 +278,7 @@ class Awaited:
     def __init__(self, out: Callable[[], bool], window_ns: int = HOUR_NS) -> None:
         self._out, self._out_ns, self._window_ns = out, -1, window_ns
         self._undrawn: dict[int, dict[Key, float]] = {}  # by the minute, so that a name that no longer comes goes
-        self._undrawn_keys: dict[Key, Key] = {}
+        self._undrawn_keys: dict[Key, Key] = {}  # one object a key, however many minutes hold it
         self._since: dict[Key, dict[bytes, tuple[int, float]]] = {}
         self._keys: dict[bytes, tuple[Key, ...]] = {}
 
