@@ -110,7 +110,7 @@ def _identifier(value: Json, field: str) -> str:
     if isinstance(value, str) and value.strip():
         return value
     raise FieldError(
-        field, f"is {_kind(value)}, not text" if value != "" else "is empty", 'give an id such as "call-17"'
+        field, "is empty" if isinstance(value, str) else f"is {_kind(value)}, not text", 'give an id such as "call-17"'
     )
 
 
@@ -189,6 +189,8 @@ def _tools(value: Json, field: str) -> tuple[ToolCall, ...]:
 
 def _tool(value: Json, path: str) -> ToolCall:
     if isinstance(value, str):
+        if value.lstrip()[:1] in {"{", "["}:  # a column of a table holds JSON as text
+            raise FieldError(path, "is JSON within a text", "write the call as an object, without quotation marks")
         return ToolCall(name=_identifier(value, path))
     if not isinstance(value, dict):
         raise FieldError(path, f"is {_kind(value)}", "write the tool's name, or an object with it")

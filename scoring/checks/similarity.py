@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from sidejudge.scoring.lexical.text import normalise, same, tokens
+from sidejudge.scoring.lexical.text import is_unspaced, normalise, same, tokens
 from sidejudge.scoring.questions.kinds import SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, Steps
 from sidejudge.scoring.result.reason import Reason, ReasonPart, decided_number
@@ -77,6 +77,17 @@ def _reaching(value: float, least: float) -> tuple[float, ReasonPart]:
     return float(reaches(value)), decided_number(value, reaches, 3)
 
 
+def _parted(text: str) -> str:
+    """The text with each character of a script without spaces as a word of its own, as sacreBLEU's ``zh`` has them.
+
+    A sentence of Chinese was one word else, and shared nothing with any other.
+
+    >>> _parted("A17 好的")
+    'A17  好  的 '
+    """
+    return text if text.isascii() else "".join(f" {each} " if is_unspaced(each) else each for each in text)
+
+
 def rouge_n(n: int, found: str, wanted: str) -> float:
     """ROUGE-N, F1: the shared n-grams of words over the n-grams of either text (Lin 2004).
 
@@ -84,7 +95,7 @@ def rouge_n(n: int, found: str, wanted: str) -> float:
     0.571
     """
     left, right = normalise(found), normalise(wanted)
-    return _f1(_ngrams(left.split(), n), _ngrams(right.split(), n), alike=left == right)
+    return _f1(_ngrams(_parted(left).split(), n), _ngrams(_parted(right).split(), n), alike=left == right)
 
 
 def _f1(left: Counter[tuple[str, ...]], right: Counter[tuple[str, ...]], *, alike: bool) -> float:
@@ -103,7 +114,8 @@ def f_score(found: str, wanted: str) -> float:
     >>> f_score("in Paris, France", "Paris")
     0.5
     """
-    return _f1(_ngrams(tokens(found), 1), _ngrams(tokens(wanted), 1), alike=same(found, wanted))
+    left, right = (_ngrams(tokens(_parted(each)), 1) for each in (found, wanted))
+    return _f1(left, right, alike=same(found, wanted))
 
 
 def _rouge(value: Json) -> Comparison:
@@ -133,7 +145,7 @@ def _levenshtein(value: Json) -> Comparison:
 
 def _bleu(value: Json) -> Comparison:
     bleu = library("sacrebleu.metrics", "checks", "bleu").BLEU(effective_order=True)
-    return _reader(lambda found, wanted: float(bleu.sentence_score(found, [wanted]).score) / 100)(value)
+    return _reader(lambda *both: float(bleu.sentence_score(_parted(both[0]), [_parted(both[1])]).score) / 100)(value)
 
 
 def _chrf(value: Json) -> Comparison:
@@ -166,6 +178,7 @@ def ask_similar(found: Sequence[str], wanted: str, least: float | None) -> Steps
 
 
 _COMPARED: Final = "a text, {to, threshold}, or true for the expected outcome"
+_UNSPACED: Final = "each character of Chinese, Japanese, Thai and the like is a word"
 _UNDEFINED: Final = f"its target or the expected outcome is not known, or one is longer than {MAX_COMPARED} characters"
 
 
@@ -173,11 +186,11 @@ _check = partial(Check, subject=Subject.PAIR, graded=True, method=Method.LEXICAL
 CHECKS: Final = (
     _check("levenshtein", "Edit distance", "1 - edits / length of the longer text; with `at_most` at most so many of "
            "them", "a text, or {to, threshold | at_most}", _levenshtein, source="Levenshtein 1966; rapidfuzz"),
-    _check("rouge-n", "ROUGE-N", "F1 of shared n-grams of words (n: 1 unless given)", "a text, or {to, n, threshold}",
-           _rouge, source="Lin 2004", extra=None),
-    _check("f-score", "Word F1", "F1 of shared words", _COMPARED, _reader(f_score),
+    _check("rouge-n", "ROUGE-N", f"F1 of shared n-grams of words (n: 1 unless given); {_UNSPACED}",
+           "a text, or {to, n, threshold}", _rouge, source="Lin 2004", extra=None),
+    _check("f-score", "Word F1", f"F1 of shared words; {_UNSPACED}", _COMPARED, _reader(f_score),
            source="Rajpurkar et al. 2016 (SQuAD)", extra=None),
-    _check("bleu", "BLEU", "BLEU of the sentence with effective order, in [0, 1]", _COMPARED, _bleu,
+    _check("bleu", "BLEU", f"BLEU of the sentence with effective order, in [0, 1]; {_UNSPACED}", _COMPARED, _bleu,
            source="Papineni et al. 2002; sacreBLEU (Post 2018)"),
     _check("chrf", "chrF", "chrF2 of the sentence, in [0, 1]", _COMPARED, _chrf,
            source="Popović 2015; sacreBLEU (Post 2018)"),

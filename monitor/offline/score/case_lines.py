@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
+from typing import Any, BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
@@ -180,6 +180,11 @@ def _csv(text: TextIO, path: str, delimiter: str) -> Iterator[NumberedLine]:
         head = next(rows, [])
         if len(set(head)) != len(head):
             raise TableError(f"{path}: two columns have one name", "name each column once")
+        if len(head) == 1 and (other := next((each for each in ";\t,|" if each in head[0]), None)):
+            raise TableError(
+                f"{path}: its cells are parted by {other!r}, not {delimiter!r}",
+                "write it with commas, or with tabs and the ending .tsv",
+            )
         for row in rows:
             number = rows.line_num
             if any(row[len(head) :]):
@@ -221,6 +226,8 @@ def _cell(name: str, cell: str) -> Json:
                 raise CaseError(0, f"{name}.{label(key)}", "stands twice in one object", "keep one of the two")
             turns = isinstance(found, list) and all(isinstance(each, dict) for each in found)
             return cell if name == "transcript" and not turns else found
+    if name in _LISTS and text[:1] == "[" and text[-1:] == "]":  # as pandas and DuckDB write a list into CSV
+        raise CaseError(0, name, "is a list, but no JSON", 'write it as JSON, ["one", "two"], such as by json.dumps')
     if name in _NUMBERS:
         try:
             number = float(text)
@@ -247,11 +254,14 @@ def _parquet(source: BinaryIO, path: str, size: int) -> Iterator[NumberedLine]:
     try:
         with parquet.ParquetFile(source) as file:
             total, number = max(1, file.metadata.num_rows), 0
+            kinds = {each.name: each.type for each in file.schema_arrow}
             for batch in file.iter_batches(batch_size=_ROWS):
                 for row in batch.to_pylist():
                     number += 1
                     fields = {
-                        name: _number(name, value, whole=False) if isinstance(value, float) else _stated(value)
+                        name: _number(name, value, whole=False)
+                        if isinstance(value, float)
+                        else _stated(value, kinds[name])
                         for name, value in row.items()
                         if _is_stated(value)
                     }
@@ -265,8 +275,17 @@ def _is_stated(value: object) -> bool:
     return value is not None and value == value  # noqa: PLR0124  # NaN differs from itself
 
 
-def _stated(value: object) -> object:
-    """A value without the keys that are null or NaN: in a struct each object has the keys of all other rows' too."""
+def _stated(value: object, kind: Any) -> object:
+    """A value without the keys that are null or NaN: in a struct each object has the keys of all other rows' too.
+
+    Text that its column (``kind``, Arrow's type) marks as JSON, as DuckDB writes what differs by row, is what it holds.
+    """
+    if isinstance(value, str) and getattr(kind, "extension_name", None) == "arrow.json":
+        try:
+            return loaded(value.encode())
+        except orjson.JSONDecodeError:
+            return value
     if isinstance(value, dict):
-        return {key: _stated(each) for key, each in value.items() if _is_stated(each)}
-    return [_stated(each) for each in value] if isinstance(value, list) else value
+        return {key: _stated(each, kind.field(key).type) for key, each in value.items() if _is_stated(each)}
+    inner = getattr(kind, "value_type", None)
+    return [_stated(each, inner) for each in value] if isinstance(value, list) else value

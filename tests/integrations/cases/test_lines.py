@@ -82,6 +82,7 @@ def test_an_absent_list_is_unknown_and_an_empty_one_is_empty():
         ({"agents_called": ["a", None]}, "agents_called[1]"),
         ({"tools_used": [{"arguments": {}}]}, "tools_used[0].name"),
         ({"tools_used": [7]}, "tools_used[0]"),
+        ({"tools_used": ['{"name": "pay"}']}, "tools_used[0]"),
         ({"transcript": 7}, "transcript"),
         ({"transcript": [{"speaker": "a"}]}, "transcript[0].text"),
         ({"transcript": [{"text": "a", "at": 83}]}, "transcript[0].at"),

@@ -182,6 +182,26 @@ def test_measures_of_libraries_are_theirs():
     assert reported["chrf"] == pytest.approx(sacrebleu.sentence_chrf(found, [wanted]).score / 100)
 
 
+@pytest.mark.parametrize(
+    ("declared", "output", "value"),
+    [
+        ({"f-score": "今天天气不好"}, "今天天气很好", 5 / 6), ({"f-score": "A17は三つです"}, "A17は四つです", 5 / 6),
+        ({"rouge-n": {"to": "今天天气不好", "n": 2}}, "今天天气很好", 3 / 5),
+        ({"rouge-n": "ราคา 20 บาท"}, "ราคา 30 บาท", 7 / 8),
+        ({"f-score": "今天"}, "明年", 0.0),
+    ],
+)  # fmt: skip
+def test_texts_without_spaces_share_characters(declared, output, value):
+    assert measured(declared, model_output=output).value == pytest.approx(value)
+
+
+def test_bleu_of_chinese_is_that_of_its_characters():
+    bleu = pytest.importorskip("sacrebleu.metrics").BLEU(effective_order=True, tokenize="zh")
+    found, wanted = "今天天气很好，我们去公园。", "今天天气不好，我们不去公园。"
+    value = measured({"bleu": wanted}, model_output=found).value
+    assert value == pytest.approx(bleu.sentence_score(found, [wanted]).score / 100) != 0
+
+
 def test_likeness_asks_for_a_cosine_and_waits_for_it():
     steps = measured({"similar": {"threshold": 0.8}}, model_output="a", expected_outcome="b")
     requested = []

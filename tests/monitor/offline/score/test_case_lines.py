@@ -77,6 +77,8 @@ def test_a_text_in_a_list_field_is_one_text_and_an_id_is_the_line(tmp_path):
         ("c.parquet", b"no parquet"),
         ("c.csv", b'model_output\nx\n"cut off,\ny\n'),
         ("c.csv", b'model_output\n"is "quoted" within"\n'),
+        ("c.csv", b"case_id;model_output\r\n1;yes\r\n"),
+        ("c.tsv", b"case_id,model_output\n1,yes\n"),
     ],
 )
 def test_what_is_no_table_is_one_error_with_a_remedy(tmp_path, name, content):
@@ -144,6 +146,17 @@ def test_a_row_whose_json_has_a_key_twice_is_no_case(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("cell", ["['one', 'two']", "['one' 'two']", "[one, two]"])
+@pytest.mark.parametrize("field", ["contexts", "agents_called"])
+def test_a_list_that_a_table_writes_in_another_way_than_json_is_no_single_text(tmp_path, field, cell):
+    with (tmp_path / "c.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["model_output", field], ["x", cell], ["x", '["one", "two"]'], ["x", "[1] one"]])
+    with case_lines(tmp_path / "c.csv") as found:
+        refused, *others = found
+    assert (refused.fault.partition(";")[0], refused.text) == (f"{field}: is a list, but no JSON", None)
+    assert [json.loads(other.text)[field] for other in others] == [["one", "two"], ["[1] one"]]
+
+
 @pytest.mark.parametrize("answer", ["model_output", "answer"])
 @pytest.mark.parametrize("ending", ["csv", pytest.param("parquet", marks=PYARROW.mark)])
 def test_a_row_without_an_answer_is_a_case_to_which_none_came(tmp_path, ending, answer):
@@ -201,3 +214,26 @@ def test_values_of_parquet_that_json_lacks_are_what_they_stand_for(tmp_path):
     assert (first.model_output, first.cost_usd, first.input_tokens, first.latency_e2e_ms) == ("ü", 1.25, 12, None)
     assert first.metadata == {"k": 1}
     assert (second.model_output, second.cost_usd, second.input_tokens, second.latency_e2e_ms) == ("y", None, None, 5.5)
+
+
+@PYARROW.mark
+def test_a_column_of_json_holds_what_its_json_says(tmp_path):
+    pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    if not hasattr(pa, "json_"):
+        pytest.skip("this pyarrow reads such a column as one of text")
+    stated = [
+        {"model_output": "yes", "expected_outcome": "yes", "tools_used": [{"name": "pay", "arguments": {"n": None}}]},
+        {"model_output": {"n": 1}, "expected_outcome": {"n": None}, "tools_used": ["find"]},
+        {"model_output": None, "expected_outcome": [1, 2], "tools_used": None},
+    ]
+    columns = {
+        name: pa.array([None if row[name] is None else json.dumps(row[name]) for row in stated], pa.json_())
+        for name in ("model_output", "expected_outcome")
+    }
+    calls = pa.array([json.dumps(call) for row in stated for call in row["tools_used"] or ()], pa.json_())
+    columns["tools_used"] = pa.ListArray.from_arrays(pa.array([0, 1, None, 2], pa.int32()), calls)
+    table = pa.table(columns)
+    parquet.write_table(table, tmp_path / "c.parquet")
+    assert cases(tmp_path / "c.parquet") == [
+        read_case(json.dumps({"case_id": f"line-{number}", **row}), number) for number, row in enumerate(stated, 1)
+    ]
