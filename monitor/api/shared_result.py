@@ -61,9 +61,11 @@ class SharedResults(Generic[T]):
         return await found.get(make)
 
 
-# Shared metrics: ``/metrics`` is written once a second at most, for all that ask, and compressed once.
+# Shared metrics: ``/metrics`` is written once a second at most in each format, for all that ask, and compressed once.
 #
-# Some may be written in a burst, so that a single scraper always gets those of its moment.
+# Some may be written in a burst, so that a single scraper always gets those of its moment. A format has writes of its
+# own: whoever asks each second for one would leave the other as it was when it was last written. The price is two
+# writes a second where both are asked for as often.
 
 _BURST: Final = 8
 """Writes that may follow each other at once, after as many seconds without a request."""
@@ -84,23 +86,32 @@ class SharedMetrics:
     def __init__(
         self, write: Callable[[bool], Awaitable[tuple[bytes, str]]], *, clock_s: Callable[[], float] = time.monotonic
     ) -> None:
-        self._write, self._clock = write, clock_s
-        self._latest: dict[bool, _Written] = {}
-        self._making = asyncio.Lock()
-        self._left, self._counted_s = float(_BURST), clock_s()
+        self._formats = {each: _Format(write, clock_s, openmetrics=each) for each in (False, True)}
 
     async def get(self, *, openmetrics: bool, small: bool) -> tuple[bytes, Mapping[str, str]]:
         """Body and headers: in the format of OpenMetrics or the classic one, compressed or not."""
-        asked_s = self._clock()
-        async with self._making:
-            found = self._latest.get(openmetrics)
-            if found is None or (self._counted_s <= asked_s and self._may_write()):
-                plain, content_type = await self._write(openmetrics)
-                zipped = await asyncio.to_thread(packed, plain)
-                found = self._latest[openmetrics] = _Written(plain, content_type, zipped)
-                self._counted_s = max(self._counted_s, self._clock())
+        found = await self._formats[openmetrics].latest()
         headers = {"content-type": found.content_type, "vary": "accept-encoding"}
         return (found.small, {**headers, "content-encoding": "gzip"}) if small else (found.plain, headers)
+
+
+class _Format:
+    def __init__(
+        self, write: Callable[[bool], Awaitable[tuple[bytes, str]]], clock_s: Callable[[], float], *, openmetrics: bool
+    ) -> None:
+        self._write, self._clock, self._openmetrics = write, clock_s, openmetrics
+        self._latest: _Written | None = None
+        self._making = asyncio.Lock()
+        self._left, self._counted_s = float(_BURST), clock_s()
+
+    async def latest(self) -> _Written:
+        asked_s = self._clock()
+        async with self._making:
+            if self._latest is None or (self._counted_s <= asked_s and self._may_write()):
+                plain, content_type = await self._write(self._openmetrics)
+                self._latest = _Written(plain, content_type, await asyncio.to_thread(packed, plain))
+                self._counted_s = max(self._counted_s, self._clock())
+            return self._latest
 
     def _may_write(self) -> bool:
         now_s = self._clock()

@@ -151,6 +151,17 @@ async def test_each_format_has_metrics_of_its_own():
     assert headers["content-encoding"] == "gzip"
 
 
+async def test_a_format_is_of_its_moment_however_often_the_other_is_asked_for():
+    made = Metrics()
+    shared = SharedMetrics(made.write, clock_s=lambda: made.now_s)
+    await shared.get(openmetrics=False, small=False)
+    for _ in range(60):
+        made.now_s += 1
+        await asyncio.gather(*(shared.get(openmetrics=True, small=False) for _ in range(20)))
+    before = made.written
+    assert (await shared.get(openmetrics=False, small=False))[0] == f"{before + 1} False".encode()
+
+
 @pytest.mark.parametrize("working", [2, 1], ids=["while it is worked on", "while it waits for its turn"])
 async def test_a_question_that_the_end_of_the_server_cuts_short_is_answered_503(working):
     async with served(working=working) as (app, readers, server, http):
