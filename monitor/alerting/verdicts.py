@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from sidejudge.integrations.store.errors import StoreError
@@ -18,9 +18,11 @@ from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.evaluate.cascade_learning import CascadeLearning
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import NAME_LENGTH, EndReason
+from sidejudge.scoring.result.result import Failed, is_behind
 from sidejudge.scoring.status.service_status import OTHER, SilenceCause
 from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import Verdict
 
 from .fleet.publish import SlicePublisher
 from .observation import Key, Observation, observe, observe_figures, observe_stored, observe_stored_figures
@@ -207,8 +209,12 @@ _AFTER_NS: Final = MINUTE_NS
 _LISTENED_NS: Final = HOUR_NS
 """Of a service that sends, something comes within this time."""
 _SERVICES: Final = 1_000
-_UNDRAWN_KEYS: Final = 1_000
-"""As many as have a window. Names are the application's, and may be made up by whoever sends spans."""
+_KEYS: Final = 1_000
+"""Services, and keys, as many as have a window: whoever sends spans may make up names."""
+_SLOW_NS: Final = MINUTE_NS
+"""A judge that takes longer is slow."""
+_ANSWERS: Final = 10
+"""Fewer answers do not show what a judge makes of the rest."""
 
 
 class LastReceived:
@@ -262,11 +268,34 @@ class LastReceived:
         return SilenceCause.NO_SPANS if listened else SilenceCause.UNKNOWN
 
 
-class Awaited:
-    """Traces that wait because of an outage of a judge or of embeddings, by what their verdicts will count for.
+@dataclass(slots=True)
+class _Minute:
+    """Weights of a key's traces within a minute.
 
-    Those that words decide are there meanwhile, and are not like the rest. A judge that is merely behind is asked about
-    all in turn.
+    ``asked`` came to wait for an answer. ``ended`` waited and no longer do: ``answered`` with a verdict, ``passed`` of
+    these; ``late`` got none because too many waited. ``plain`` waited for nothing, ``plain_passed`` of these.
+    ``answers`` is how many were answered, ``undrawn`` the weight of those that a spent budget left out.
+    """
+
+    asked: float = 0.0
+    ended: float = 0.0
+    answers: int = 0
+    answered: float = 0.0
+    passed: float = 0.0
+    late: float = 0.0
+    plain: float = 0.0
+    plain_passed: float = 0.0
+    undrawn: float = 0.0
+
+
+class Awaited:
+    """Traces that wait for a judge or embeddings, or got no answer, by what their verdicts would count for.
+
+    Those that words decide are there meanwhile, and are not like the rest. What waits because of an outage may pass and
+    may fail. What waits for more than a minute behind a judge that is merely slow, or waited too long there, is taken
+    to be like what that judge answered within ``window_ns``: it counts for as many traces as would have to pass, or
+    fail, to make the pass ratio of the verdicts that of all traces; for none where nothing is decided by words. Before
+    ``_ANSWERS`` are known it may pass and may fail as well.
 
     Those that a spent budget left without an answer count for ``window_ns``: none of their kind is in the sample.
 
@@ -277,8 +306,8 @@ class Awaited:
 
     def __init__(self, out: Callable[[], bool], window_ns: int = HOUR_NS) -> None:
         self._out, self._out_ns, self._window_ns = out, -1, window_ns
-        self._undrawn: dict[int, dict[Key, float]] = {}  # by the minute, so that a name that no longer comes goes
-        self._undrawn_keys: dict[Key, Key] = {}  # one object a key, however many minutes hold it
+        self._minutes: dict[Key, dict[int, _Minute]] = {}
+        self._cleared = 0  # the minute in which old ones were last removed
         self._since: dict[Key, dict[bytes, tuple[int, float]]] = {}
         self._keys: dict[bytes, tuple[Key, ...]] = {}
 
@@ -288,6 +317,7 @@ class Awaited:
             self._keys[trace_id] = tuple(weights)
             for key, weight in weights.items():
                 self._since.setdefault(key, {})[trace_id] = now_ns, weight
+                self._minute(key, now_ns).asked += weight
 
     def committed(self, result: TraceResult) -> None:
         """A trace has ended, with an answer or without."""
@@ -296,22 +326,48 @@ class Awaited:
             for rubric in sampling.get("over_budget", ()):
                 key = Key.of(result.service, result.details.get("environment"), rubric)
                 self.unreached(key, 1 / probability, result.ended_ns)
-        for key in self._keys.pop(result.trace_id, ()):
-            del self._since[key][result.trace_id]
+        keys = self._keys.pop(result.trace_id, None)
+        for key in keys or ():
+            _, weight = self._since[key].pop(result.trace_id)
+            self._minute(key, result.ended_ns).ended += weight
             if not self._since[key]:
                 del self._since[key]
+        if result.revision == 1 or keys is not None:
+            for verdict in result.verdicts:
+                self._decided(verdict, result.ended_ns, waited=keys is not None)
+
+    def _decided(self, verdict: Verdict, at_ns: int, *, waited: bool) -> None:
+        key = Key.of(verdict.service, verdict.environment, verdict.rubric)
+        if key not in self._minutes:
+            return  # nothing of it has waited lately
+        minute, weight = self._minute(key, at_ns), 1.0 / verdict.sampling_probability
+        if verdict.passed is None:
+            failed = (score.result.reason for score in verdict.scores if isinstance(score.result, Failed))
+            minute.late += weight * any(map(is_behind, failed))
+        elif waited:
+            minute.answers += 1
+            minute.answered += weight
+            minute.passed += weight * verdict.passed
+        else:
+            minute.plain += weight
+            minute.plain_passed += weight * verdict.passed
 
     def unreached(self, key: Key, weight: float, at_ns: int) -> None:
-        """A spent budget left so many traces without an answer. Beyond ``_UNDRAWN_KEYS`` new ones count together."""
+        """A spent budget left so many traces without an answer."""
+        self._minute(key, at_ns).undrawn += weight
+
+    def _minute(self, key: Key, at_ns: int) -> _Minute:
+        """The sums of a key over a minute. Beyond ``_KEYS`` new keys count together."""
         minute = at_ns // MINUTE_NS
-        if minute not in self._undrawn:
-            kept = {at: of for at, of in self._undrawn.items() if self._counts(at, at_ns)}
-            self._undrawn = {**kept, minute: {}}
-            self._undrawn_keys = {each: each for each in chain.from_iterable(kept.values())}
-        if key not in self._undrawn_keys and len(self._undrawn_keys) >= _UNDRAWN_KEYS:
+        if minute > self._cleared or minute * MINUTE_NS < self._cleared * MINUTE_NS - self._window_ns:
+            self._cleared = minute
+            for each, held in list(self._minutes.items()):
+                self._minutes[each] = {at: sums for at, sums in held.items() if self._counts(at, at_ns)}
+                if not self._minutes[each]:
+                    del self._minutes[each]
+        if key not in self._minutes and len(self._minutes) >= _KEYS:
             key = Key(OTHER, OTHER, key.rubric)
-        key = self._undrawn_keys.setdefault(key, key)
-        self._undrawn[minute][key] = self._undrawn[minute].get(key, 0.0) + weight
+        return self._minutes.setdefault(key, {}).setdefault(minute, _Minute())
 
     def restore(self, store: Store, now_ns: int) -> None:
         """Count what a spent budget left without an answer before a restart."""
@@ -324,7 +380,7 @@ class Awaited:
 
     def weights(self, now_ns: int) -> dict[Key, float]:
         """The weight of each key that has one."""
-        found = {key: self.weight(key, now_ns) for key in {*self._since, *chain.from_iterable(self._undrawn.values())}}
+        found = {key: self.weight(key, now_ns) for key in {*self._since, *self._minutes}}
         return {key: weight for key, weight in found.items() if weight}
 
     def counts(self, now_ns: int) -> dict[Key, int]:
@@ -333,10 +389,55 @@ class Awaited:
         return {key: number for key, number in found.items() if number}
 
     def _waiting(self, key: Key, now_ns: int) -> list[float]:
-        until_ns = self._out_ns = now_ns if self._out() else min(self._out_ns, now_ns)
+        until_ns = self._until_ns(now_ns)
         return [weight for since_ns, weight in self._since.get(key, {}).values() if since_ns <= until_ns]
 
+    def _until_ns(self, now_ns: int) -> int:
+        """What waits since then or earlier waited in an outage."""
+        self._out_ns = now_ns if self._out() else min(self._out_ns, now_ns)
+        return self._out_ns
+
     def weight(self, key: Key, now_ns: int) -> float:
-        """How many traces stand for all that wait under a key, or that the budget did not reach for."""
-        waiting = sum(self._waiting(key, now_ns))
-        return waiting + sum(of.get(key, 0.0) for minute, of in self._undrawn.items() if self._counts(minute, now_ns))
+        """How many traces stand for all that may pass and may fail under a key."""
+        minutes = self._within(key, now_ns)
+        return (
+            sum(self._waiting(key, now_ns))
+            + sum(each.undrawn for each in minutes)
+            + (0.0 if _shown(minutes) else self._unlike(key, minutes, now_ns))
+        )
+
+    def behind(self, key: Key, now_ns: int) -> float:
+        """How many traces would have to pass under a key, where it is negative fail, for those behind a slow judge."""
+        minutes = self._within(key, now_ns)
+        if not _shown(minutes) or not (missing := self._unlike(key, minutes, now_ns)):
+            return 0.0
+        answered, judged_passed = sum(each.answered for each in minutes), sum(each.passed for each in minutes)
+        known = answered + sum(each.plain for each in minutes)
+        passed, judged = judged_passed + sum(each.plain_passed for each in minutes), judged_passed / answered
+        more = missing * (judged * known - passed)
+        if more > 0:
+            return more / (known - passed + missing * (1 - judged))
+        return more / (passed + missing * judged) if passed else 0.0
+
+    def all_behind(self, now_ns: int) -> dict[Key, float]:
+        """``behind`` of each key that has some."""
+        found = {key: self.behind(key, now_ns) for key in self._minutes}
+        return {key: behind for key, behind in found.items() if behind}
+
+    def _within(self, key: Key, now_ns: int) -> list[_Minute]:
+        return [each for at, each in self._minutes.get(key, {}).items() if self._counts(at, now_ns)]
+
+    def _unlike(self, key: Key, minutes: list[_Minute], now_ns: int) -> float:
+        """The weight of traces that a slow judge has not answered; 0 where nothing else is decided by words."""
+        if not any(each.plain for each in minutes):
+            return 0.0
+        until_ns, before_ns = self._until_ns(now_ns), now_ns - _SLOW_NS
+        waits = sum(w for since_ns, w in self._since.get(key, {}).values() if until_ns < since_ns <= before_ns)
+        # Where what comes and what is answered keep pace, answers to what came before the window stand for what waits.
+        more = sum(each.asked - each.ended for each in minutes) - sum(self._waiting(key, now_ns))
+        return sum(each.late for each in minutes) + max(0.0, min(waits, more))
+
+
+def _shown(minutes: list[_Minute]) -> bool:
+    """Whether enough answers are known to show what a judge makes of the rest."""
+    return sum(each.answers for each in minutes) >= _ANSWERS

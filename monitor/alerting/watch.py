@@ -142,6 +142,7 @@ class Watch:
         self.why_silent: Callable[[str, int], SilenceCause] = lambda _service, _since_ns: SilenceCause.UNKNOWN
         """Why a service has had no verdict since a time, in ns."""
         self.awaited: Callable[[Key, int], float] = lambda _key, _now_ns: 0.0
+        self.behind: Callable[[Key, int], float] = lambda _key, _now_ns: 0.0
         """How many traces stand for those of a key that wait for an answer at a time, in ns."""
         self._waited: dict[Key, float] = {}
         self._waited_until_ns: int | None = None
@@ -529,7 +530,7 @@ class Watch:
         if held is None:
             so_far = f"decided within {Duration(self.declared.look_ns)}; so far {moment.appraisal.reason}"
             return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, so_far))
-        if (instead := _instead(held.status, moment, mildest)) is not None:
+        if (instead := _instead(held.status, moment, mildest, self.behind(key, now_ns))) is not None:
             found = replace(current, appraisal=_stated(replace(held, status=instead), moment, self.declared))
         else:
             found = replace(current, appraisal=_stated(held, moment, self.declared), since_ns=held.since_ns)
@@ -544,16 +545,18 @@ class Watch:
         before the fall does not bear on it.
         """
         limits, level = found.thresholds, found.appraisal.status
-        if not found.waiting or found.silence is not None:
+        behind = self.behind(key, now_ns)
+        if (not found.waiting and not behind) or found.silence is not None:
             return None
-        reach = left_open(found.estimate, found.waiting, limits.warning, limits.critical)
+        reach = left_open(found.estimate, found.waiting, limits.warning, limits.critical, behind=behind)
         fallen = self._since_fall(key, now_ns) if level in ALARMS else None
         if fallen is not None and (since := fallen.estimate) is not None:
             waiting = fallen.waiting + self._still_awaited(key, now_ns)
             if reach is None:
-                reach = left_open(since, waiting, limits.critical if level is Status.CRITICAL else limits.warning)
-            elif both_ways(since.pass_ratio, since.weight_sum, waiting)[1] < limits.warning:
-                reach = left_open(since, waiting, limits.critical)
+                limit = limits.critical if level is Status.CRITICAL else limits.warning
+                reach = left_open(since, waiting, limit, behind=behind)
+            elif both_ways(since.pass_ratio, since.weight_sum, waiting, behind)[1] < limits.warning:
+                reach = left_open(since, waiting, limits.critical, behind=behind)
         if reach is None:
             return None
         return Status.HEALTHY if reach[1] >= limits.warning else Status.WARNING
@@ -565,12 +568,13 @@ class Watch:
     def _change(self, key: Key, tracked: Tracked, moment: ServiceStatus, now_ns: int) -> StatusChange | None:
         """The change detector; where verdicts since the change, and all that waits, may turn it, as its alert is."""
         change = tracked.change(self.declared, self._pace(key))
-        if change is None or not moment.waiting:
+        behind = self.behind(key, now_ns)
+        if change is None or (not moment.waiting and not behind):
             return change
         since_ns = change.since_ns if change.alarmed else None
         since = self._windows.status(key, now_ns, self.declared.policy_of(key.rubric), since_ns=since_ns)
         waiting = since.waiting + self._still_awaited(key, now_ns)
-        turns = may_turn(since.estimate, waiting, change.good, below=change.alarmed)
+        turns = may_turn(since.estimate, waiting, change.good, below=change.alarmed, behind=behind)
         return self._as_alerted(key, change, "pass_rate_change") if turns else change
 
     def _as_alerted(self, key: Key, change: StatusChange, condition: str) -> StatusChange:
@@ -667,12 +671,15 @@ def _look_at(moment: ServiceStatus, with_margin: Status) -> Look:
     )  # fmt: skip
 
 
-def _instead(held: Status, moment: ServiceStatus, mildest: Status | None) -> Status | None:
+def _instead(held: Status, moment: ServiceStatus, mildest: Status | None, behind: float) -> Status | None:
     """What is shown in place of the status in force, which the figures of this moment rule out or leave open."""
     if mildest is not None and held in ALARMS:
         return None
-    if mildest is not None and held is Status.HEALTHY and mostly_waits(moment.estimate, moment.waiting):
-        return Status.INSUFFICIENT_DATA
+    if mildest is not None and held is Status.HEALTHY:
+        known, warning = moment.estimate, moment.thresholds.warning
+        fails = behind < 0 and may_turn(known, 0.0, warning, below=False, behind=behind)
+        if fails or mostly_waits(known, moment.waiting):
+            return Status.INSUFFICIENT_DATA
     return contradicted(held, _look_at(moment, moment.appraisal.status))
 
 

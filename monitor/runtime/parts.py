@@ -224,7 +224,7 @@ class MonitorParts(ABC):
         """Who receives the ends of traces: the counters, and the watch, which asks why a service is silent."""
         received, exporter = LastReceived(clock_ns), self.exporter
         self.awaited = Awaited(lambda: self.pipeline.judge_queue.out, self.windows.window_ns)
-        self.watch.awaited = self.awaited.weight
+        self.watch.awaited, self.watch.behind = self.awaited.weight, self.awaited.behind
         self.received = received
         self.watch.why_silent = received.cause
 
@@ -349,7 +349,7 @@ class MonitorParts(ABC):
             self.fleet, self.board, self.watch, self.windows, figures=self.figures, rubrics=self.rubrics,
             store=self.store, notifications=self.notifications, count=self._count_event,
             labels=self.annotating.labels if self.annotating else dict, clock_ns=self.clock_ns,
-            hash_key=self.config.sampling.hash_key, waiting=self.awaited.weights,
+            hash_key=self.config.sampling.hash_key, waiting=self.awaited.weights, behind=self.awaited.all_behind,
         )  # fmt: skip
 
     def _build_schedule(self, waiting: JudgeQueue) -> EvaluationSchedule:

@@ -32,6 +32,11 @@ def is_of_outage(reason: str) -> bool:
     return (judge in words and BEHIND not in words) or embeddings in words
 
 
+def is_behind(reason: str) -> bool:
+    """Whether a question failed because more waited for the judge than it could answer, by our own words as well."""
+    return isinstance(reason, Reason) and BEHIND in reason.template
+
+
 class Method(StrEnum):
     """How a value was decided, from certain to estimated."""
 

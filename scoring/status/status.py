@@ -230,29 +230,36 @@ def lies_below(estimate: Estimate | None, threshold: float) -> bool:
     return estimate is not None and round(estimate.upper, 9) < threshold
 
 
-def left_open(estimate: Estimate | None, waiting: float, *limits: float) -> tuple[float, float] | None:
+def left_open(
+    estimate: Estimate | None, waiting: float, *limits: float, behind: float = 0.0
+) -> tuple[float, float] | None:
     """The pass ratio if all ``waiting`` traces fail, and if all pass; None where no limit lies between the two.
 
     ``waiting`` is how many traces stand for those that wait for an answer, or got none because nobody could be asked.
     Those that need no answer are unlike them: where one judges by words first, what words decide passes or fails.
+    ``behind`` is as in ``both_ways``.
     """
-    if estimate is None or waiting <= 0:
+    if estimate is None or (waiting <= 0 and not behind):
         return None
-    lowest, highest = both_ways(estimate.pass_ratio, estimate.weight_sum, waiting)
+    lowest, highest = both_ways(estimate.pass_ratio, estimate.weight_sum, waiting, behind)
     return (lowest, highest) if any(lowest < limit <= highest for limit in limits) else None
 
 
-def both_ways(ratio: float, weight: float, waiting: float) -> tuple[float, float]:
-    """A ratio over traces of this weight in all, if all ``waiting`` ones besides fail, and if all pass."""
-    passed, whole = ratio * weight, weight + waiting
-    return round(passed / whole, 9), round((passed + waiting) / whole, 9)
+def both_ways(ratio: float, weight: float, waiting: float, behind: float = 0.0) -> tuple[float, float]:
+    """A ratio over traces of this weight in all, if all ``waiting`` ones besides fail, and if all pass.
+
+    ``behind`` more may pass, where it is negative fail, or not be there at all.
+    """
+    passed = ratio * weight
+    lowest, most = passed / (weight + waiting + max(0.0, -behind)), waiting + max(0.0, behind)
+    return round(lowest, 9), round((passed + most) / (weight + most), 9)
 
 
-def may_turn(estimate: Estimate | None, waiting: float, limit: float, *, below: bool) -> bool:
+def may_turn(estimate: Estimate | None, waiting: float, limit: float, *, below: bool, behind: float = 0.0) -> bool:
     """Whether ``waiting`` traces could lift a ratio that is ``below`` a limit to it, or bring another below it."""
-    if estimate is None or waiting <= 0:
+    if estimate is None or (waiting <= 0 and not behind):
         return False
-    lowest, highest = both_ways(estimate.pass_ratio, estimate.weight_sum, waiting)
+    lowest, highest = both_ways(estimate.pass_ratio, estimate.weight_sum, waiting, behind)
     return highest >= limit if below else lowest < limit
 
 

@@ -97,6 +97,7 @@ def fleet_parts(
     rubrics: Mapping[str, Rubric], store: Store, notifications: Notifications, count: AlertListener,
     labels: Callable[[], Mapping[str, LabelSums]], clock_ns: Callable[[], int], hash_key: bytes = b"",
     waiting: Callable[[int], Mapping[Key, float]] = lambda _now_ns: {},
+    behind: Callable[[int], Mapping[Key, float]] = lambda _now_ns: {},
 ) -> FleetParts:  # fmt: skip
     """The status of the fleet over these parts of a monitor; ``board`` shows it from now on."""
 
@@ -123,7 +124,7 @@ def fleet_parts(
         pass_on=pass_on, note=notifications.note, illustrated=shown,
         in_force=in_force,
         undelivered=lambda: sum(each.waiting for each in notifications.exports()), labels=labels,
-        hash_key=hash_key, waiting=waiting,
+        hash_key=hash_key, waiting=waiting, behind=behind,
     )  # fmt: skip
     board.status = status
     return FleetParts(fleet=fleet, watch=watch, publisher=publisher, status=status)

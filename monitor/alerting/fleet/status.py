@@ -42,7 +42,7 @@ from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 from .document import DOCUMENT, REMEDY, FleetDocument, read_document, settings_digest
 from .publish import SlicePublisher
-from .slices import MOST_AHEAD, MOST_BYTES, SLICE_NS, WAITING, encoded_waiting, end_ns, slice_of
+from .slices import BEHIND, MOST_AHEAD, MOST_BYTES, SLICE_NS, WAITING, encoded_waiting, end_ns, slice_of
 from .windows import MAX_KEYS, FleetValues, FleetWindows, InForce, divided
 
 log = logging.getLogger("sidejudge.fleet")
@@ -126,6 +126,7 @@ class FleetStatus:
         illustrated: an event with examples.
         undelivered: how many notices wait for their receivers here.
         waiting: what waits for an answer here at a time, in ns, as how many traces stand for it.
+        behind: what waits here behind a slow judge likewise, as how many would have to pass, or, negative, to fail.
         labels: people's labels by rubric, of the whole fleet (``alerts.corrected``).
         hash_key: what traces are drawn by, the same in all of the fleet.
         clock_s: seconds that never go back.
@@ -137,9 +138,11 @@ class FleetStatus:
         in_force: InForce = lambda _, __: True, illustrated: Callable[[AlertEvent], AlertEvent] = lambda event: event,
         undelivered: Callable[[], int] = lambda: 0, labels: Callable[[], Mapping[str, LabelSums]] = dict,
         waiting: Callable[[int], Mapping[Key, float]] = lambda _now_ns: {},
+        behind: Callable[[int], Mapping[Key, float]] = lambda _now_ns: {},
         hash_key: bytes = b"", clock_s: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self.name, self._waiting, self._has_waited, self._read_again_ns = name, waiting, False, 0
+        self.name, self._waits, self._read_again_ns = name, {WAITING: waiting, BEHIND: behind}, 0
+        self._has_waited: frozenset[str] = frozenset()
         self._clock_s, self._known_s = clock_s, clock_s()
         self.document: FleetDocument | None = None
         self._followed = b""
@@ -217,7 +220,7 @@ class FleetStatus:
         async with transaction() as tables:
             held = await tables.own()
         own = {_number(name): body for name, body in held.items()}
-        self._has_waited, self._read_again_ns = WAITING in held, now_ns + READ_AGAIN_NS
+        self._has_waited, self._read_again_ns = frozenset(self._waits) & set(held), now_ns + READ_AGAIN_NS
         latest = slice_of(now_ns) + MOST_AHEAD
         await self._publisher.known({n: body for n, body in own.items() if 0 <= n <= latest}, now_ns)
         self._is_known = True
@@ -260,10 +263,12 @@ class FleetStatus:
 
         What an earlier run of this monitor has left there is over, or waits again.
         """
-        rows, waiting = {str(number): body for number, body in slices.items()}, self._waiting(now_ns)
-        if waiting or (self._has_waited and now_ns >= self._read_again_ns):
-            self._has_waited = bool(waiting)
-            rows[WAITING] = encoded_waiting(waiting, self._publisher.versions({key.rubric for key in waiting}))
+        rows = {str(number): body for number, body in slices.items()}
+        for name, waits in self._waits.items():
+            weights = waits(now_ns)
+            if weights or (name in self._has_waited and now_ns >= self._read_again_ns):
+                self._has_waited = self._has_waited - {name} if not weights else self._has_waited | {name}
+                rows[name] = encoded_waiting(weights, self._publisher.versions({key.rubric for key in weights}))
         return rows
 
     async def _settle(self, leader: _Leader, transaction: OpenTables, *, wait: bool) -> None:
@@ -311,7 +316,7 @@ class FleetStatus:
         )  # fmt: skip
         values = FleetValues(self._declared, self._in_force)
         watch = self._new_watch(windows, values.metrics)
-        watch.awaited = windows.waiting
+        watch.awaited, watch.behind = windows.waiting, windows.behind
         return _Leader(
             self.name, watch=watch, windows=windows, values=values,
             watched=self._watched, illustrated=self._illustrated,
@@ -487,9 +492,9 @@ class _Leader:
     def _take(self, rows: Sequence[WindowRow], now_ns: int) -> None:
         oldest = slice_of(now_ns - self._declared.reach_ns)
         for monitor, name, body, age_s in rows:
-            if name == WAITING:
+            if name in (WAITING, BEHIND):
                 try:
-                    self._windows.put_waiting(monitor, now_ns - int(age_s * 1e9), body)
+                    self._windows.put_waiting(monitor, name, now_ns - int(age_s * 1e9), body)
                 except ValueError as error:
                     self._refuse(monitor, name, f"{error}"[:300])
                 continue

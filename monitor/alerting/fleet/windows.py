@@ -38,7 +38,7 @@ from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus
 from sidejudge.scoring.status.status import Drops, Policy, appraise
 
-from .slices import MOST_BYTES, SLICE_NS, KeySlice, decoded, decoded_waiting, digest, end_ns
+from .slices import BEHIND, MOST_BYTES, SLICE_NS, WAITING, KeySlice, decoded, decoded_waiting, digest, end_ns
 
 MAX_KEYS: Final = 20_000
 """Services under rubrics that are kept apart; the rest share the service ``__other__``."""
@@ -103,20 +103,27 @@ class FleetWindows:
         self._windows: dict[Key, _KeyWindow] = {}
         self._held: dict[tuple[str, int], _Held] = {}
         self._now_ns = 0
-        self._waiting: dict[str, tuple[int, Mapping[Key, float]]] = {}
-        self._waits: Counter[Key] = Counter()
+        self._waiting: dict[tuple[str, str], tuple[int, Mapping[Key, float]]] = {}
+        self._waits: dict[str, dict[Key, float]] = {}
 
-    def put_waiting(self, monitor: str, at_ns: int, body: bytes) -> None:
-        """Take in what waits for an answer at a monitor, as of this time. Raises ``ValueError``: it is nothing such."""
-        found = {key: weight for key, by, weight in decoded_waiting(body) if self._in_force(key.rubric, by)}
-        self._waiting[monitor] = at_ns, found
+    def put_waiting(self, monitor: str, name: str, at_ns: int, body: bytes) -> None:
+        """Take in what waits for an answer at a monitor, as of this time. Raises ``ValueError``: it is nothing such.
+
+        ``name`` is ``WAITING`` or ``BEHIND``.
+        """
+        found = {key: weight for key, by, weight in decoded_waiting(name, body) if self._in_force(key.rubric, by)}
+        self._waiting[monitor, name] = at_ns, found
 
     def waiting(self, key: Key, _now_ns: int) -> float:
         """How many traces stand for those of a key that wait for an answer, by the latest ``advance``.
 
         What waits at a monitor that is gone counts for as long as its last verdicts do.
         """
-        return self._waits.get(key, 0)
+        return self._waits.get(WAITING, {}).get(key, 0.0)
+
+    def behind(self, key: Key, _now_ns: int) -> float:
+        """The same of what waits behind slow judges: how many would have to pass; where it is negative, fail."""
+        return self._waits.get(BEHIND, {}).get(key, 0.0)
 
     def put(self, monitor: str, number: int, body: bytes) -> dict[Key, Counter[First | SliceFirst]]:
         """Take in a monitor's slice, in place of an earlier state of the same.
@@ -158,10 +165,12 @@ class FleetWindows:
     def advance(self, now_ns: int) -> None:
         """Drop slices that are too old."""
         self._now_ns = now_ns
-        self._waiting = {name: each for name, each in self._waiting.items() if each[0] > now_ns - self.window_ns}
-        self._waits = Counter()
-        for _, weights in self._waiting.values():
-            self._waits.update(weights)
+        self._waiting = {place: each for place, each in self._waiting.items() if each[0] > now_ns - self.window_ns}
+        self._waits = {}
+        for (_, name), (_, weights) in self._waiting.items():
+            waits = self._waits.setdefault(name, {})
+            for key, weight in weights.items():
+                waits[key] = waits.get(key, 0.0) + weight
         for key, window in self._windows.items():
             enough = self._enough * self.design.get(key, 1.0)
             if self.usual.get(key, 0.0) >= enough:

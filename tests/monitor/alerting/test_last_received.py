@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.alerting.verdicts import Awaited, LastReceived
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
+from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.result import BEHIND, OUTAGES, Failed
 from sidejudge.scoring.status.service_status import PAGES, Silence, SilenceCause
+from sidejudge.scoring.verdict.verdict import Score, State
+from tests.monitor.alerting.test_observation import verdict
 
 MINUTE_NS, HOUR_NS = 60 * 10**9, 3_600 * 10**9
 
@@ -122,6 +128,16 @@ def ended(trace_id: bytes) -> TraceResult:
     )  # fmt: skip
 
 
+def decided(trace_id: bytes, *, passed: bool | None, key: Key, at_ns: int = 0, why: str = "") -> TraceResult:
+    """A trace, drawn at a twentieth, that ended with a verdict; ``why`` it neither passed nor failed."""
+    scores = (Score(metric="a", weight=1.0, result=Failed(Reason("{why}", why=own(why))), rating=None),) if why else ()
+    found = verdict(
+        service=key.service, environment=key.environment, rubric=key.rubric, passed=passed, sampling_probability=0.05,
+        scores=scores, state=State.INCOMPLETE if passed is None else State.VALID,
+    )  # fmt: skip
+    return replace(ended(trace_id), ended_ns=at_ns, verdicts=(found,))
+
+
 def test_what_an_outage_keeps_waiting_counts_until_it_ends():
     out = [True]
     found, shop, bank = Awaited(lambda: out[0]), Key("shop", "prod", "qa"), Key("bank", "prod", "qa")
@@ -146,6 +162,60 @@ def test_a_judge_that_is_merely_behind_leaves_nothing_open():
     assert found.weight(key, HOUR_NS) == 0
 
 
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("judged", [True, False])
+def test_what_a_slow_judge_has_not_answered_is_like_what_it_answered(judged, late):
+    found, key = Awaited(lambda: False), Key("shop", "prod", "qa")
+    for number in range(40):
+        found.waits(bytes([number]), {key: 20.0}, 0)
+    for number in range(40, 50):
+        found.committed(decided(bytes([number]), passed=not judged, key=key))
+    for number in range(9):
+        found.committed(decided(bytes([number]), passed=judged, key=key))
+    assert found.weight(key, MINUTE_NS - 1) == 0, "no judge answers at once"
+    assert (found.weight(key, MINUTE_NS), found.behind(key, MINUTE_NS)) == (31 * 20, 0), "nine answers are too few"
+    found.committed(decided(bytes([9]), passed=judged, key=key))
+    if late:
+        for number in range(10, 40):
+            found.committed(
+                decided(bytes([number]), passed=None, key=key, at_ns=MINUTE_NS, why=f"{OUTAGES[0]}: {BEHIND}")
+            )
+    assert found.weight(key, MINUTE_NS) == 0
+    assert found.behind(key, MINUTE_NS) == pytest.approx((30 if judged else -30) * 20)
+    assert found.behind(key, 59 * MINUTE_NS) == pytest.approx((30 if judged else -30) * 20)
+    assert found.behind(key, 62 * MINUTE_NS) == 0
+
+
+def test_what_waits_behind_a_judge_that_keeps_pace_changes_no_ratio():
+    found, key = Awaited(lambda: False), Key("shop", "prod", "qa")
+    for minute in range(200):
+        found.waits(minute.to_bytes(16), {key: 20.0}, minute * MINUTE_NS)
+        found.committed(decided((1_000 + minute).to_bytes(16), passed=False, key=key, at_ns=minute * MINUTE_NS))
+        if minute >= 30:
+            found.committed(decided((minute - 30).to_bytes(16), passed=True, key=key, at_ns=minute * MINUTE_NS))
+    assert len(found._since[key]) == 30
+    assert (found.weight(key, 200 * MINUTE_NS), found.behind(key, 200 * MINUTE_NS)) == (0, 0)
+
+
+def test_the_judges_answers_and_what_words_decide_weigh_as_they_were_drawn():
+    found, key = Awaited(lambda: False), Key("shop", "prod", "qa")
+    for number in range(100):
+        found.waits(bytes([number]), {key: 20.0}, 0)
+    for number in range(100, 140):
+        found.committed(decided(bytes([number]), passed=number < 110, key=key))
+    for number in range(20):
+        found.committed(decided(bytes([number]), passed=number < 15, key=key))
+    behind, passed, known = found.behind(key, MINUTE_NS), 25 * 20, 60 * 20
+    assert (passed + behind) / (known + behind) == pytest.approx((10 + 100 * 0.75) / 140)
+
+
+def test_what_words_decide_is_not_held_of_keys_of_which_nothing_waits():
+    found = Awaited(lambda: False)
+    for number in range(100):
+        found.committed(decided(bytes([number]), passed=True, key=Key(f"s{number}", "prod", "qa")))
+    assert found._minutes == {}
+
+
 def test_what_a_spent_budget_did_not_reach_for_counts_for_a_window_and_what_was_drawn_by_chance_does_not():
     found, key = Awaited(lambda: False, HOUR_NS), Key("shop", "prod", "qa")
 
@@ -167,7 +237,7 @@ def test_names_that_a_spent_budget_did_not_reach_for_are_held_for_a_window_and_n
         details = {"sampling": sampling, "environment": "prod"}
         each = replace(ended(b"1"), service=f"s{minute}", ended_ns=minute * MINUTE_NS, details=details)
         found.committed(each)
-    assert sum(map(len, found._undrawn.values())) == 60
+    assert sum(map(len, found._minutes.values())) == 60
 
 
 def test_names_that_somebody_makes_up_while_a_budget_is_spent_count_together_beyond_a_thousand():
@@ -179,4 +249,4 @@ def test_names_that_somebody_makes_up_while_a_budget_is_spent_count_together_bey
     assert sum(found.weights(69 * MINUTE_NS).values()) == 2 * 60 * 100
     assert found.weight(shop, 69 * MINUTE_NS) == 60 * 100
     assert len(found.weights(69 * MINUTE_NS)) <= 1_001
-    assert sum(map(len, found._undrawn.values())) < 2_000
+    assert sum(map(len, found._minutes.values())) < 2_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import replace
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
 from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.verdicts import Awaited
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.condition import Observed, WindowFacts
@@ -24,6 +25,7 @@ from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.service_status import ServiceStatus, SilenceCause
 from sidejudge.scoring.status.status import Appraisal, Policy, Status, Thresholds
 from tests.linear_time import steps
+from tests.monitor.alerting.test_last_received import decided
 from tests.seed_policy import estimate_of
 
 MINUTE_NS = 60 * 10**9
@@ -171,6 +173,62 @@ def test_what_got_no_answer_in_an_outage_counts_both_ways_as_what_waits_does(mod
             )  # fmt: skip
             played.windows.add(KEY, given_up)
     assert played.status is (Status.CRITICAL if reach else Status.HEALTHY)
+
+
+def behind_a_slow_judge(played: Played, awaited: Awaited, line: deque, minutes: int, **more) -> list[Status]:
+    """Traces of which words refute some, and a judge approves the others, four a minute."""
+    statuses = []
+    for _ in range(minutes):
+        for _ in range(more["per_minute"]):
+            played.count += 1
+            name, refuted = played.count.to_bytes(16), played.chance.random() < more["refuted"]
+            if refuted:
+                answered_by(played, awaited, name, passed=False)
+            else:
+                awaited.waits(name, {KEY: 20.0}, played.now_ns)
+                line.append(name)
+        for _ in range(min(4, len(line))):
+            answered_by(played, awaited, line.popleft(), passed=True)
+        statuses += played.minutes(1, per_minute=0)
+    return statuses
+
+
+def answered_by(played: Played, awaited: Awaited, name: bytes, *, passed: bool) -> None:
+    seen = Observation(identity=name.hex(), at_ns=played.now_ns, passed=passed, weight=20.0)
+    played.windows.add(KEY, seen)
+    played.watch.learn(KEY, seen)
+    awaited.committed(decided(name, passed=passed, key=KEY, at_ns=played.now_ns))
+
+
+@pytest.mark.parametrize("mode", ["bound", "adaptive", "point"])
+def test_what_words_refute_in_a_burst_raises_no_alarm_while_a_slow_judge_has_the_rest_before_it(mode):
+    played, awaited, line = Played(replace(QUICK, policy=Policy(mode=mode))), Awaited(lambda: False), deque()
+    played.watch.awaited, played.watch.behind = awaited.weight, awaited.behind
+    assert behind_a_slow_judge(played, awaited, line, 120, per_minute=4, refuted=0.06)[-1] is Status.HEALTHY
+    assert (awaited.weight(KEY, played.now_ns), awaited.behind(KEY, played.now_ns), len(line)) == (0, 0, 0)
+    played.reported.clear()
+    burst = behind_a_slow_judge(played, awaited, line, 15, per_minute=40, refuted=0.06)
+    after = behind_a_slow_judge(played, awaited, line, 45, per_minute=3, refuted=0.06)
+    assert set(burst + after) <= {Status.HEALTHY, Status.INSUFFICIENT_DATA}
+    (shown,) = played.watch.service_statuses(played.now_ns)
+    assert (played.reported, shown.estimate.pass_ratio < 0.87, len(line) > 300) == ([], True, True)
+
+
+def test_what_a_slow_judge_refutes_leaves_healthy_what_words_approve_no_longer():
+    played, awaited = Played(replace(QUICK, policy=Policy(mode="bound"))), Awaited(lambda: False)
+    played.watch.awaited, played.watch.behind = awaited.weight, awaited.behind
+    for number in range(1, 601):
+        name = number.to_bytes(16)
+        if number % 2:
+            awaited.waits(name, {KEY: 20.0}, played.now_ns)
+        if number % 2 == 0 or number % 20 == 1:
+            answered_by(played, awaited, name, passed=number % 2 == 0)
+        if number % 10 == 0:
+            played.minutes(1, per_minute=0)
+    (shown,) = played.watch.service_statuses(played.now_ns)
+    assert shown.estimate.pass_ratio > 0.9
+    assert -awaited.behind(KEY, played.now_ns) > 100 * 20
+    assert shown.appraisal.status is Status.INSUFFICIENT_DATA
 
 
 def test_a_fall_after_an_outage_is_noticed_at_once_though_what_got_no_answer_is_still_in_the_window():

@@ -96,12 +96,13 @@ class Member:
         self.windows = Windows(fleet.declared.window_ns, longest_ns=DAY_NS, enough=30)
         self.publisher = SlicePublisher(self.windows, WATCHED, lambda _: "1")
         self.undelivered = self.ahead_ns = 0
-        self.waiting = 0.0
+        self.waiting = self.behind = 0.0
         self.status = FleetStatus(
             name=name, declared=fleet.declared, watched=WATCHED, publisher=self.publisher,
             clock_ns=lambda: fleet.now_ns + self.ahead_ns, pass_on=self._pass_on, note=self._note,
             undelivered=lambda: self.undelivered, illustrated=lambda event: replace(event, examples=(EXAMPLE,)),
             clock_s=lambda: fleet.now_ns / 1e9, waiting=lambda _: {KEY: self.waiting} if self.waiting else {},
+            behind=lambda _: {KEY: self.behind} if self.behind else {},
         )  # fmt: skip
 
     async def _pass_on(self, event):
@@ -199,6 +200,23 @@ def test_what_words_refute_alone_raises_no_alarm_of_a_fleet_also_of_what_waits_a
         assert fleet.firing(fleet.leader) == []
     fleet.run(30, failing=0.02)
     assert (fleet.firing(fleet.leader), fleet.state(fleet.leader)) == ([], Status.HEALTHY)
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "bound", "point"])
+def test_what_words_refute_first_raises_no_alarm_of_a_fleet_that_waits_for_slow_judges(mode):
+    fleet = Simulated(3, replace(DECLARED, policy=replace(DECLARED.policy, mode=mode)))
+    fleet.run(90, failing=0.02)
+    for _ in range(60):
+        fleet.members[1].behind += 120
+        fleet.members[2].behind += 80
+        fleet.run(1, failing=1.0, per_minute=3)
+        assert fleet.firing(fleet.leader) == []
+    assert (fleet.state(fleet.leader), fleet.leader.status.current(fleet.now_ns).services[0].waiting) in {
+        (Status.HEALTHY, 0), (Status.INSUFFICIENT_DATA, 0),
+    }  # fmt: skip
+    fleet.members[1].behind = fleet.members[2].behind = 0.0
+    fleet.run(30, failing=1.0, per_minute=3)
+    assert "pass_rate_critical" in fleet.firing(fleet.leader)
 
 
 @pytest.mark.parametrize("phase_s", [0, 7, 14])
