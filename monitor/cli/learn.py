@@ -86,6 +86,7 @@ def learn(  # noqa: PLR0917  # click passes options by name
         runs = list(source.observed(_langfuse(config, since, until, source.match, most)))
     else:
         named, histories = _apart(files)
+        _spare(out, *named, *([] if labels is None else [labels]))
         with engine_of(engine) as working:
             runs = _runs(source, named, histories, working)
     if not runs:
@@ -122,6 +123,12 @@ def learn(  # noqa: PLR0917  # click passes options by name
         return _compare(against, scenarios)
     _write(scenarios, out, routes)
     return 0
+
+
+def _spare(out: Path | None, *read: Path) -> None:
+    """Refuse to write over a file that is read: ``CommandError``."""
+    if out is not None and out.exists() and any(map(out.samefile, read)):
+        raise CommandError(f"--out: {out} is a file that is learned from", "name another file")
 
 
 def _apart(files: tuple[str, ...]) -> tuple[list[Path], tuple[str, ...]]:

@@ -163,8 +163,18 @@ def _checked(stated: object) -> int:
     try:
         _, seen = observe_stored(verdict)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise VerdictLineError(f"created_at or scores: cannot be read ({type(error).__name__})") from None
+        if _zoned(str(verdict["created_at"])):
+            raise VerdictLineError(f"scores: cannot be read ({type(error).__name__})") from None
+        fault = "created_at: is no time with its zone; write it as 2026-11-30T12:00:00Z"
+        raise VerdictLineError(fault) from None
     return seen.at_ns
+
+
+def _zoned(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 HOUR_S = 3_600

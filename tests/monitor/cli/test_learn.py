@@ -54,6 +54,17 @@ def test_what_is_learned_is_written_and_taken_by_score(call, shop, tmp_path):
     assert sum(passed[name] == good for name, good in truth.items()) >= 0.92 * len(truth)
 
 
+@pytest.mark.parametrize("named", ["runs.jsonl", "link.jsonl", "labels.jsonl"])
+def test_what_is_learned_replaces_no_file_that_it_is_learned_from(call, shop, tmp_path, named):
+    runs, labels = shop("runs.jsonl", 1, 60, 0.0), tmp_path / "labels.jsonl"
+    labels.write_text('{"case_id": "1", "rubric": "workflow", "label": true, "by": "ann"}\n')
+    (tmp_path / "link.jsonl").symlink_to(runs)
+    before = (tmp_path / named).read_bytes()
+    done = call("learn", runs, "--labels", labels, "--out", tmp_path / named)
+    assert (done.exit_code, "a file that is learned from" in done.stderr) == (2, True), done.output
+    assert (tmp_path / named).read_bytes() == before
+
+
 def test_a_line_that_is_refused_in_the_review_is_not_learned(call, shop, tmp_path):
     runs = shop("runs.jsonl", 1, 60, 0.0)
     every, some = tmp_path / "every.yaml", tmp_path / "some.yaml"

@@ -179,10 +179,12 @@ def test_a_file_need_not_be_in_order_and_what_is_no_verdict_is_said(tmp_path: Pa
     random.Random(3).shuffle(lines)
     complaints.clear()
     timeless = {name: value for name, value in lines[0].items() if name != "created_at"}
-    past = filed(tmp_path, lines, "[]", "{", json.dumps(timeless), json.dumps({**lines[0], "created_at": "soon"}))
+    wrong = [{**lines[0], "created_at": stated} for stated in ("soon", 1795564800000, "2026-11-25 00:00:00")]
+    past = filed(tmp_path, lines, "[]", "{", json.dumps(timeless), *map(json.dumps, wrong))
     assert played(past, 5).incidents == orderly
-    assert past.bad_lines == len(complaints) == 4
+    assert past.bad_lines == len(complaints) == 6
     assert "created_at: is missing" in complaints[2]
+    assert all("created_at: is no time with its zone; write" in each for each in complaints[3:])
 
 
 @PYARROW.mark
