@@ -28,10 +28,16 @@ SWITCH = (
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only "
     "with OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental"
 )
+_MASK = "[redacted]"
+"""What LangChain's tracer for Azure puts in the place of each text that it keeps back, and of an empty answer.
+
+In words of other clients it may stand for what the operator's patterns match, the whole of a text.
+"""
 _OTHER_SWITCHES = (
     ("@opentelemetry/", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"),
     ("opentelemetry.instrumentation.boto", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, and logs sent"),
     ("com.anthropic.sdk.", "ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE=content"),
+    ("azure.core.tracing.", "AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true"),
 )
 """Clients that know another, by the beginning of their scopes: packages for Node.js and for Bedrock know true and
 false alone."""
@@ -50,9 +56,12 @@ _KEYS = (
     ("gen_ai.response.model", SpanKind.LLM),
 )
 """Other attributes that show a span's kind if it does not name its operation."""
-_LEAVE_OUT_EMPTY = ("agent_framework", "opentelemetry.instrumentation.ag2", "opentelemetry.instrumentation.anthropic")
+_LEAVE_OUT_EMPTY = (
+    "agent_framework", "opentelemetry.instrumentation.ag2", "opentelemetry.instrumentation.anthropic",
+    "amazon.opentelemetry.distro.instrumentation.openai_agents",
+)  # fmt: skip
 """Scopes of clients that leave out an answer only where it is empty: AG2, OpenLLMetry for Anthropic, and streams of
-Microsoft's Agent Framework."""
+Microsoft's Agent Framework and of OpenAI's agents through AWS's distribution."""
 _NUMBERED = ("opentelemetry.instrumentation.google_genai", "opentelemetry.instrumentation.vertexai")
 """Scopes of clients that give what has no id one of the tool's name and its place in the message: ``lookup_0``."""
 _AG2_TYPE = "ag2.span.type"
@@ -83,7 +92,7 @@ _NO_ROLE = (None, "", "unknown")
 _DETAILS = "gen_ai.client.inference.operation.details"
 _TOOL, _CHOICE = "gen_ai.tool.message", "gen_ai.choice"
 _MESSAGES_IN, _MESSAGES_OUT = "gen_ai.input.messages", "gen_ai.output.messages"
-INSTRUCTIONS = "gen_ai.system_instructions"
+INSTRUCTIONS, _FINISHED = "gen_ai.system_instructions", "gen_ai.response.finish_reasons"
 _CONTENT = "gen_ai.event.content"
 
 _ROLES = {
@@ -123,7 +132,7 @@ def normalise(
     fields = _FIELDS.read(reading)
     if operation in _NO_RUNS:
         reading.no_agent(fields)
-    fields |= messages.asked(requested) | messages.answered(answered)
+    fields |= messages.asked(requested) | _answer(answered, raw)
     if instructions := system_text(contents.instructions):
         fields["system_prompt"] = instructions
     if operation == "invoke_agent" and not fields["agent"] and (named := raw.name.removeprefix(operation).strip()):
@@ -180,13 +189,43 @@ def _read(reading: SpanReading) -> EventContents:
     if reading.raw.scope_name in _NUMBERED:
         requested, answered = _unnumbered(contents.requested, contents.answered)
         contents = replace(contents, requested=requested, answered=answered)
+    requested, answered = _unmasked(contents.requested), _unmasked(contents.answered)
+    if answered is not contents.answered and isinstance(reading.attributes.get(_FINISHED), str):  # as Azure's tracer
+        answered = _beside(requested, answered)
+    if requested is not contents.requested or answered is not contents.answered:
+        contents = replace(contents, requested=requested, answered=answered)
     instructions = unwrap.decoded(reading.value("system_prompt", INSTRUCTIONS))
     return replace(contents, instructions=instructions) if instructions else contents
 
 
+def _unmasked(found: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages, withheld where a mask is all of a text or of a call's arguments; these very ones without any."""
+    if not any(message.text == _MASK or any(map(_is_masked, message.tool_calls)) for message in found):
+        return found
+    return tuple(map(_without_mask, found))
+
+
+def _is_masked(call: ToolCall) -> bool:
+    return call.arguments == _MASK
+
+
+def _without_mask(message: Message) -> Message:
+    text = "" if message.text == _MASK else message.text
+    calls = tuple(replace(call, arguments=None) if _is_masked(call) else call for call in message.tool_calls)
+    masked = text != message.text or calls != message.tool_calls
+    return replace(message, text=text, tool_calls=calls, withheld=not text) if masked else message
+
+
+def _answer(answered: tuple[Message, ...], raw: RawSpan) -> SpanFields:
+    fields = messages.answered(answered)
+    if answered == (_EMPTY,) and _MASK in str(raw.attributes.get(_MESSAGES_OUT)):
+        fields["output"] = ""  # else the mask is read by its shape
+    return fields
+
+
 def _answered_last(contents: EventContents, raw: RawSpan) -> EventContents:
     """The contents with the assistant's last turns as the answer, for which Azure's libraries have no event."""
-    if raw.scope_name in _LEAVE_OUT_EMPTY and "gen_ai.response.finish_reasons" in raw.attributes:
+    if raw.scope_name in _LEAVE_OUT_EMPTY and _FINISHED in raw.attributes:
         return replace(contents, answered=(_EMPTY,))
     turns = contents.requested
     first = len(turns)
@@ -248,7 +287,11 @@ def _tool(reading: SpanReading) -> SpanFields:
             reading.note("tool.result", f"event {event.name}")
     name = reading.text("tool.name", "gen_ai.tool.name") or reading.raw.name.removeprefix("execute_tool").strip()
     call_id = reading.text("tool.call_id", "gen_ai.tool.call.id")
-    return reading.tool_run(name or reading.raw.name, given, returned, error=error, call_id=call_id)
+    fields = reading.tool_run(name or reading.raw.name, given, returned, error=error, call_id=call_id)
+    if not _is_masked(tool := fields["tool"]):
+        return fields
+    tool = replace(tool, arguments=None, result=None if tool.result == _MASK else tool.result)
+    return {"tool": tool, "input": None, "output": tool.result}
 
 
 def complete_tool(reading: SpanReading, fields: SpanFields, given: str, returned: str) -> None:
@@ -333,8 +376,8 @@ def read_events(reading: SpanReading, events: Iterable[RawEvent], source: str = 
             if stated := messages.stated(_choice(event.attributes)):
                 old_out += stated
                 reading.note("output", f"{source} {event.name}")
-            elif _is_bare(unwrap.decoded(event.attributes.get("message"))):
-                old_out.append(_WITHHELD)
+            else:
+                old_out += _wordless(event.attributes, old_in)
     return EventContents(
         requested=requested or tuple(old_in),
         answered=answered or _beside(old_in, old_out),
@@ -347,10 +390,22 @@ def _is_bare(message: Json) -> bool:
     return isinstance(message, dict) and not any(held for key, held in message.items() if key not in {"role", "name"})
 
 
+def _wordless(attributes: Mapping[str, AttributeValue], asked: Sequence[Message]) -> list[Message]:
+    """A choice without words: of an empty stream Azure's library states only that it ended by itself."""
+    if _is_bare(unwrap.decoded(attributes.get("message"))):
+        return [_WITHHELD]
+    ended = "message" not in attributes and unwrap.plain(attributes.get("finish_reason")) == "stop"
+    return [_EMPTY] if ended and _in_words(asked) and asked[-1].role != "assistant" else []
+
+
 def _beside(requested: Sequence[Message], answered: Sequence[Message]) -> tuple[Message, ...]:
     """The answers; one without words beside a question in words is empty, for contents are kept back of both."""
-    asked = any(message.text for message in requested)
-    return tuple(_EMPTY if asked and message is _WITHHELD else message for message in answered)
+    asked = _in_words(requested)
+    return tuple(_EMPTY if asked and message == _WITHHELD else message for message in answered)
+
+
+def _in_words(found: Iterable[Message]) -> bool:
+    return any(message.text for message in found)
 
 
 def _opened(event: RawEvent) -> RawEvent:

@@ -289,6 +289,8 @@ def _openlit(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
     attributes = reading.attributes
     if reading.raw.scope_name.startswith(_JAVASCRIPT):
         kind = _openlit_javascript(reading, kind, fields)
+    if reading.raw.scope_name.endswith(".crewai") and "gen_ai.agent.name" not in attributes:
+        return _openlit_crew(reading, kind, fields)
     of_langgraph = reading.raw.scope_name.endswith(("langgraph", f"{_JAVASCRIPT}instrumentation-langchain"))
     if kind is SpanKind.AGENT and ("gen_ai.agent.source" in attributes or (of_langgraph and fields["agent"] in _NODES)):
         # A hand-off appears as a run of the agent that it goes to, which has one of its own; a node is no agent.
@@ -303,6 +305,19 @@ def _openlit(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
     used: Usage | None = fields["usage"]
     if used is not None and attributes.get("gen_ai.provider.name") == "anthropic":
         fields["usage"] = genai.with_cached(reading, used)
+    return kind
+
+
+def _openlit_crew(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """A method of a flow is no agent; a span that raised has nothing but a name, and is an agent's by that."""
+    if kind is SpanKind.AGENT:
+        reading.no_agent(fields)
+        return SpanKind.CHAIN
+    named = reading.raw.name.removeprefix("invoke_agent ")
+    if kind is SpanKind.OTHER and reading.raw.status_code == 2 and named != reading.raw.name:
+        fields["agent"] = named
+        reading.note("agent", "span name")
+        return SpanKind.AGENT
     return kind
 
 

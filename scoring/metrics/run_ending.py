@@ -157,7 +157,22 @@ def ends(trace: Trace) -> Sequence[Span]:
     last = max(speaking(trace), key=lambda span: span.end_ns, default=None)
     below = () if last is None else (_task(trace, last), _last_step(trace, last))
     found = (trace.root, trace.run_root, top(trace), *below)
-    return list({span.span_id: span for span in found if span is not None}.values())
+    known = (span for span in found if span is not None and not _got_over(trace, span, last))
+    return list({span.span_id: span for span in known}.values())
+
+
+def _got_over(trace: Trace, step: Span, last: Span | None) -> bool:
+    """Whether the error of a step around the agent is a tool's, behind which a model answered and the agent ended well.
+
+    AWS's distribution hands each error of a tool of OpenAI's agents, and so one that they get over, to the workflow.
+    """
+    if step.error is None or step.kind not in _OWN_STEPS or last is None or last.error or asks_for_tools(last):
+        return False
+    agent = top(trace)
+    if agent is None or agent.kind is not SpanKind.AGENT or agent.error is not None:
+        return False
+    tools = (span for span in trace.spans if span.kind is SpanKind.TOOL)
+    return any(tool.error == step.error and tool.end_ns <= last.start_ns for tool in tools)
 
 
 def _task(trace: Trace, last: Span) -> Span | None:
@@ -253,7 +268,7 @@ def _unanswered(case: Case) -> Result:
         return Unavailable(Reason("the telemetry carries no contents"))
     if (left_out := attributes_left_out(case)) > 0 and not _failed_as_a_whole(case):
         return Unavailable(Reason("the SDK left out {n} attributes, of which one may hold the answer", n=left_out))
-    if not case.complete:
+    if not case.complete and not _states_none(case):
         return incomplete(case)
     if _may_mean_nothing(case):
         return Unavailable(Reason("the answer is JSON without contents, which may be meant or stand for none"))
@@ -268,6 +283,13 @@ def _unanswered(case: Case) -> Result:
     return Scored(
         value=0.0, reason=Reason("the run ended without an answer"), details=signs([(case.root_span_id, "no answer")])
     )
+
+
+def _states_none(case: Case) -> bool:
+    """Whether the root itself states an empty answer, which no span that is yet to come changes."""
+    root = None if case.trace is None else case.trace.root
+    said = () if root is None else root.output_messages
+    return bool(said) and not any(shows_text(each.text) or each.tool_calls or each.withheld for each in said)
 
 
 def _open_end(case: Case) -> NotApplicable | Unavailable | None:

@@ -232,7 +232,8 @@ def _words(error: jsonschema_rs.ValidationError) -> Reason:
 @run_metric(
     formula="1 − runs without any call / runs that were offered tools",
     bands=must_be_one(),
-    undefined="not applicable where no agent ran, the offer is not in the trace, or every such run failed unanswered",
+    undefined="contents were not captured; not applicable where no agent ran, the offer is not in the trace, or every "
+    "such run failed unanswered",
 )
 @of_trace
 def tools_tried(case: Case, trace: Trace) -> Result:
@@ -253,6 +254,8 @@ def tools_tried(case: Case, trace: Trace) -> Result:
         return incomplete(case)  # the call may be in what never came
     if idle and case.tools_used is None:
         return UNKNOWN_CALLS
+    if idle and not case.content_captured:
+        return Unavailable(Reason("the telemetry carries no contents"))  # with little else known it would decide alone
     if idle and (unread := next((each for each in case.unread if each.cut), None)) is not None:
         why = "a call may stand in {source}, which was cut off"
         return Unavailable(Reason(why, source=part(label(unread.source))))

@@ -83,7 +83,7 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
     )},
     **{
         (client, "system_prompt"): STRUCK
-        for client in ("openllmetry-langgraph", "openlit-openai-agents", "openlit-js-openai-agents")
+        for client in ("openllmetry-langgraph", "openlit-openai-agents", "openlit-js-openai-agents", "openlit-crewai")
     },
 }  # fmt: skip
 """The same for the further recordings (`tests/data/otlp`)."""

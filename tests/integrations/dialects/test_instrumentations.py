@@ -2028,3 +2028,25 @@ def test_a_tool_of_openai_s_responses_that_takes_a_text_is_a_tool_as_one_that_ta
     assert [(each.name, each.arguments, each.result) for each in case.tools_used or ()] == [
         ("query", "SELECT 1", "pike"),
     ]  # fmt: skip
+
+
+def test_an_answer_that_aws_s_distribution_leaves_out_of_a_call_that_ended_is_empty() -> None:
+    scope = "amazon.opentelemetry.distro.instrumentation.openai_agents"
+    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}])
+    given = {**CHAT, "gen_ai.response.finish_reasons": ("stop",), "gen_ai.input.messages": asked}
+    answers = [normalise(_raw("chat m", name, attributes=given)).output_messages for name in (scope, "another")]
+    assert [[message.text for message in each] for each in answers] == [[""], []]
+
+
+def test_methods_of_a_flow_are_no_agents_of_crewai_s_by_openlit_and_one_that_raised_is_known_by_its_name() -> None:
+    def read(name: str, **given: Any) -> tuple[SpanKind, str | None]:
+        span = normalise(_raw(name, "openlit.instrumentation.crewai", **given))
+        return span.kind, span.agent
+
+    running = {"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "crewai"}
+    assert read("invoke_agent finalize", attributes=running) == (SpanKind.CHAIN, None)
+    named = {**running, "gen_ai.agent.name": "Angler"}
+    assert read("invoke_agent Angler", attributes=named) == (SpanKind.AGENT, "Angler")
+    raised = {"attributes": {"error.type": "ValueError"}, "status_code": 2}
+    assert read("invoke_agent Angler", **raised) == (SpanKind.AGENT, "Angler")
+    assert read("invoke_workflow crew", **raised)[0] is not SpanKind.AGENT

@@ -868,3 +868,49 @@ def test_a_check_of_the_answer_that_was_cut_off_leaves_the_answer_whole() -> Non
     cut = model("e1", 7, "The answer is", finish="length", parent="check")
     found = judged(run(*SOUND, check, cut))
     assert values(found)["answer_intact"] == 1.0
+
+
+@pytest.mark.parametrize(("after", "value"), [
+    ((model("m2", 5, "Nothing was found."),), 1.0),
+    ((), 0.0),
+    ((model("m2", 5, calls=[("find_ship", {"port": "Riga"})], finish="tool_calls"),), 0.0),
+])  # fmt: skip
+def test_the_error_of_a_tool_that_an_agent_got_over_is_none_of_the_workflow_around_it(after, value) -> None:
+    whole = span("w", None, SpanKind.CHAIN, 0, error="ValueError: no port", name="workflow")
+    agent = span("agent", "w", SpanKind.AGENT, 1, agent="harbour")
+    failed = tool("t1", 3, error="ValueError: no port")
+    case = extract(trace(whole, agent, model("m1", 2, calls=[("find_ship", {"port": "Riga"})]), failed, *after))
+    assert values(judged(case))["completed"] == value
+    raised = extract(trace(whole, replace(agent, error="ValueError: no port"), SOUND[0], failed, *after))
+    assert values(judged(raised))["completed"] == 0.0
+    other = extract(trace(replace(whole, error="ValueError: no berth"), agent, SOUND[0], failed, *after))
+    assert values(judged(other))["completed"] == 0.0
+
+
+@pytest.mark.parametrize(("said", "answered"), [
+    ((Message(role="assistant"),), 0.0),
+    ((Message(role="assistant", withheld=True),), "unavailable"),
+    ((), "unavailable"),
+])  # fmt: skip
+def test_an_empty_answer_that_the_root_states_is_known_whatever_never_came(said, answered) -> None:
+    agent = span("agent", None, SpanKind.AGENT, 0, agent="harbour", input="When?", output_messages=said)
+    lost = model("m1", 2, parent="never came")
+    case = extract(trace(agent, lost, completion="quiet"))
+    assert not case.complete
+    assert values(judged(case))["answered"] == answered
+
+
+def test_a_model_call_without_contents_hides_no_call_of_a_tool_where_it_is_around_one_that_shows_them() -> None:
+    around = span("m0", "agent", SpanKind.LLM, 1, tool_definitions=OFFER)
+    shown = model("m1", 2, "Aurora sails at 9.", parent="m0")
+    assert run(around, shown).tools_used == ()
+    assert run(around, shown, span("m2", "m0", SpanKind.LLM, 3, tool_definitions=OFFER)).tools_used is None
+
+
+def test_an_agent_whose_answer_was_not_captured_is_not_blamed_for_trying_no_tool() -> None:
+    quiet = span(
+        "m1", "agent", SpanKind.LLM, 1, tool_definitions=OFFER, capture_switch="content",
+        output_messages=(Message(role="assistant", withheld=True),),
+    )  # fmt: skip
+    agent = span("agent", None, SpanKind.AGENT, 0, agent="harbour", capture_switch="content")
+    assert values(judged(extract(trace(agent, quiet))))["tools_tried"] == "unavailable"

@@ -367,6 +367,52 @@ def test_so_are_the_turns_of_azure_s_responses_which_have_no_event_for_an_answer
     assert (asking.input, answering.output) == ("Where is A-1?", "On its way.")
 
 
+def test_a_stream_that_azure_s_library_shows_to_have_ended_without_a_message_is_an_empty_answer() -> None:
+    def event(name: str, **content: object) -> RawEvent:
+        return RawEvent(name=name, time_ns=1, attributes={"gen_ai.event.content": json.dumps(content)})
+
+    asked = event("gen_ai.user.message", role="user", content="Where is A-1?")
+    unsaid, ended = event("gen_ai.user.message", role="user"), event("gen_ai.choice", index=0, finish_reason="stop")
+    turn = event("gen_ai.assistant.message", role="assistant", content="On its way.")
+    calls = event("gen_ai.choice", index=0, finish_reason="tool_calls")
+    given: Attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    answers = (_span("chat m", given, *events).output_messages for events in (
+        (asked, ended), (unsaid, ended), (asked, calls), (asked, turn, ended),
+    ))  # fmt: skip
+    assert [[m.text for m in each if not m.withheld] for each in answers] == [[""], [], [], ["On its way."]]
+
+
+@pytest.mark.parametrize(("asked", "reasons", "withheld"), [
+    ("Where is A-1?", '["stop"]', False), ("[redacted]", '["stop"]', True), ("Where is A-1?", ("stop",), True),
+])  # fmt: skip
+def test_what_langchain_s_tracer_for_azure_masks_is_withheld_and_an_answer_alone_is_empty(
+    asked: str, reasons: AttributeValue, *, withheld: bool
+) -> None:
+    def said(role: str, text: str, *more: object) -> str:
+        return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}, *more]}])
+
+    given: Attributes = {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.response.finish_reasons": reasons,
+        "gen_ai.input.messages": said("user", asked), "gen_ai.output.messages": said("assistant", "[redacted]"),
+    }  # fmt: skip
+    found = _span("chat m", given)
+    assert [(m.text, m.withheld) for m in found.output_messages] == [("", withheld)]
+    assert found.output in (None, "")
+    assert found.input == (None if "[" in asked else asked)
+    assert (found.capture_switch is None) == (asked != "[redacted]")
+    beside = {**given, "gen_ai.output.messages": said("assistant", "It is [redacted].")}
+    assert _span("chat m", beside).output == "It is [redacted]."
+    call = {"type": "tool_call", "id": "c", "name": "lookup", "arguments": "[redacted]"}
+    calling = _span("chat m", {**given, "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [call]}])})
+    assert [(c.name, c.arguments) for m in calling.output_messages for c in m.tool_calls] == [("lookup", None)]
+    ran = _span("execute_tool lookup", {
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup",
+        "gen_ai.tool.call.arguments": '"[redacted]"', "gen_ai.tool.call.result": "[redacted]",
+    }).tool  # fmt: skip
+    assert ran is not None
+    assert (ran.arguments, ran.result) == (None, None)
+
+
 def test_input_tokens_that_leave_out_cached_ones_are_added_up() -> None:
     apart: Attributes = {"j.usage.non_cached_input_tokens": 6, "j.usage.cache_read_input_tokens": 4}
     apart |= {"j.usage.cache_creation_input_tokens": 2, "j.usage.output_tokens": 5}
