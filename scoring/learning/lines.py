@@ -140,11 +140,13 @@ def _held(runs: Sequence[ObservedRun], key: str, a: str, b: str, support: int) -
 
 def _limits(runs: Sequence[ObservedRun]) -> Iterator[Line]:
     counts = [Counter(run.called) for run in runs]
-    for tool in sorted(frozenset().union(*counts)):
-        made = [count[tool] for count in counts]
-        support = sum(number > 0 for number in made)
-        if support >= MIN_SUPPORT:
-            most = _with_slack(max(made) if support >= _ENOUGH else max(2, *made))
+    made: dict[str, list[int]] = defaultdict(list)
+    for count in counts:
+        for tool, number in count.items():
+            made[tool].append(number)
+    for tool, numbers in sorted(made.items()):
+        if (support := len(numbers)) >= MIN_SUPPORT:
+            most = _with_slack(max(numbers) if support >= _ENOUGH else max(2, *numbers))
             yield Line("max_calls", (tool,), most, support, partial(_calls_at_most, tool, most))
     most = _with_slack(max(len(run.calls) for run in runs))
     yield Line("max_calls", ("*",), most, len(runs), partial(_calls_at_most, None, most))
@@ -171,18 +173,21 @@ def _arguments(runs: Sequence[ObservedRun], always: frozenset[str] | None = None
 
     Covers only the tools in ``always`` where that is given.
     """
+    support = Counter(tool for run in runs for tool in run.tools)
     for tool, given in _by_tool(runs).items():
         if len(given) < MIN_SUPPORT or (always is not None and tool not in always):
             continue
-        names = sorted({name for arguments in given for name in arguments})
+        values: dict[str, list[Json]] = defaultdict(list)
+        for arguments in given:
+            for name, value in arguments.items():
+                values[name].append(value)
         schema: dict[str, Json] = {
             "type": "object",
-            "properties": {name: _schema([a[name] for a in given if name in a]) for name in names},
-            "required": [*(name for name in names if all(name in arguments for arguments in given))],
+            "properties": {name: _schema(of) for name, of in sorted(values.items())},
+            "required": [*(name for name, of in sorted(values.items()) if len(of) == len(given))],
             "additionalProperties": False,
         }
-        support = sum(tool in run.tools for run in runs)
-        yield Line("arguments_schema", (tool,), schema, support, partial(_arguments_fit, tool, schema))
+        yield Line("arguments_schema", (tool,), schema, support[tool], partial(_arguments_fit, tool, schema))
 
 
 def _by_tool(runs: Sequence[ObservedRun]) -> dict[str, list[Mapping[str, Json]]]:
@@ -252,17 +257,22 @@ def _value_fits(value: Json, schema: JsonRecord) -> bool:
 
 def _origins(runs: Sequence[ObservedRun]) -> Iterator[Line]:
     """Arguments that look like identifiers and always occurred in the input or in an earlier result."""
-    tools = {(call.tool, name) for run in runs for call in run.calls for name in call.arguments}
-    for tool, argument in sorted(tools):
-        support = 0
-        held = True
-        for run in runs:
-            found = list(_values(run, tool, argument))
-            support += bool(found)
-            held = held and all(stands_in(value, texts) for value, texts in found)
-        if held and support >= MIN_SUPPORT and _identifies(runs, tool, argument):
+    given: dict[tuple[str, str], list[Json]] = defaultdict(list)
+    support: Counter[tuple[str, str]] = Counter()
+    invented: set[tuple[str, str]] = set()
+    for run in runs:  # once, however many tools and arguments there are
+        support.update({(call.tool, name) for call in run.calls for name in call.arguments})
+        before = [run.requested]
+        for call in run.calls:
+            for name, value in call.arguments.items():
+                given[call.tool, name].append(value)
+                if (call.tool, name) not in invented and not stands_in(value, before):
+                    invented.add((call.tool, name))
+            before.append(call.result)
+    for tool, argument in sorted(given.keys() - invented):
+        if support[tool, argument] >= MIN_SUPPORT and _identify(given[tool, argument]):
             keeps = partial(_values_stand_before, tool, argument)
-            yield Line("values_from", (tool, argument), ["input", "results"], support, keeps)
+            yield Line("values_from", (tool, argument), ["input", "results"], support[tool, argument], keeps)
 
 
 def _values_stand_before(tool: str, argument: str, run: ObservedRun) -> bool:
@@ -277,14 +287,9 @@ def _values(run: ObservedRun, tool: str, argument: str) -> Iterator[tuple[Json, 
         before.append(call.result)
 
 
-def _identifies(runs: Sequence[ObservedRun], tool: str, argument: str) -> bool:
+def _identify(given: Sequence[Json]) -> bool:
     """Whether most of the values hold a digit and no space: an id, a date, an amount, and not a phrase."""
-    values = [
-        call.arguments[argument]
-        for run in runs
-        for call in run.calls
-        if call.tool == tool and isinstance(call.arguments.get(argument), str | int | list)
-    ]
+    values = [value for value in given if isinstance(value, str | int | list)]
     texts = [str(one) for value in values for one in (value if isinstance(value, list) else [value])]
     like = sum(any(sign.isdigit() for sign in text) and " " not in text and len(text) >= 3 for text in texts)
     return bool(texts) and like >= 0.8 * len(texts)

@@ -10,10 +10,12 @@ import pytest
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.learning.contract import MIN_RUNS, _shuffled, learn
-from sidejudge.scoring.learning.observed_run import divide, observe_run
+from sidejudge.scoring.learning.lines import propose
+from sidejudge.scoring.learning.observed_run import ObservedCall, ObservedRun, divide, observe_run
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.scenario.reading import parse_scenario
 from sidejudge.scoring.trace.span import ToolCall
+from tests.linear_time import steps
 from tests.scoring.learning.simulated_shop import FAULTS, run, runs
 from tests.scoring.learning.simulated_worlds import draw
 
@@ -247,3 +249,25 @@ def test_without_labels_rare_faults_do_not_become_rules():
     scenario = parse_scenario("shop", learned(9, 200, bad=0.02, labelled=False, most_false=0.05).scenarios()["shop"])
     judged = [passes(case, scenario) for case, good in runs(900, 200, bad=0.0) if good]
     assert sum(judged) / len(judged) >= 0.95
+
+
+@pytest.mark.parametrize("of_its_own", ["tools", "arguments"])
+def test_the_work_of_learning_grows_with_the_runs_where_each_names_tools_or_arguments_of_its_own(of_its_own):
+    def made(count):
+        return [
+            ObservedRun(
+                case_id=f"{n}", group="g", agents=None, requested="order 4711",
+                calls=tuple(
+                    ObservedCall(
+                        f"tool {n} {k}" if of_its_own == "tools" else "tool",
+                        {f"{n} {k} {each}" if of_its_own == "arguments" else f"{each}": "4711" for each in range(3)},
+                        "done",
+                    )
+                    for k in range(4)
+                ),
+            )
+            for n in range(count)
+        ]  # fmt: skip
+
+    few, many = made(40), made(160)
+    assert steps(lambda: list(propose(many))) <= 6 * steps(lambda: list(propose(few)))
