@@ -87,7 +87,7 @@ def _asked(url: str, path: str, read: Callable[[bytes], _Read], *, shown: bool =
             return read(_answer(url, path, headers))
     except urllib.error.HTTPError as error:
         with error:
-            stated = _stated(error) if error.code == HTTPStatus.UNPROCESSABLE_ENTITY else None
+            stated = _stated(error) if error.code in _STATED else None
         if error.code == HTTPStatus.NOT_FOUND or (error.code == HTTPStatus.FORBIDDEN and not shown):
             return None
         if stated is not None:
@@ -104,8 +104,11 @@ def _asked(url: str, path: str, read: Callable[[bytes], _Read], *, shown: bool =
         ) from None
 
 
+_STATED: Final = (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
 def _stated(error: urllib.error.HTTPError) -> CommandError | None:
-    """The mistake in a request, as the monitor states it."""
+    """The mistake in a request, or why it cannot be answered now, as the monitor states it."""
     try:
         body = json.loads(error.read(_LONGEST))
         return CommandError(visible(str(body["error"])), visible(str(body["remedy"])))

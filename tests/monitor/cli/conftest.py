@@ -25,16 +25,16 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
 @pytest.fixture
 def monitor_at() -> Iterator[Callable[[dict[str, object]], str]]:
-    """Starts a server that answers as told by path, 404 otherwise; returns its address."""
+    """Starts a server that answers as told by path (a pair: with a status), 404 otherwise; returns its address."""
     servers: list[ThreadingHTTPServer] = []
 
     def start(answers: dict[str, object]) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                known = self.path in answers
                 stated = answers.get(self.path)
+                status, stated = stated if isinstance(stated, tuple) else (200 if stated is not None else 404, stated)
                 body = stated if isinstance(stated, bytes) else json.dumps(stated).encode()
-                self.send_response(200 if known else 404)
+                self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

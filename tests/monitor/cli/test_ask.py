@@ -148,6 +148,15 @@ def test_status_of_something_that_is_no_monitor_is_two_lines(call, monitor_at, b
     assert len(shown.stderr.splitlines()) == 2
 
 
+def test_why_a_monitor_cannot_answer_now_is_shown_as_it_states_it(call, monitor_at) -> None:
+    stated = {"error": "the search took longer than 5 s", "remedy": "narrow it by time, service or rubric"}
+    shown = call("status", "--url", monitor_at({"/v1/status": (503, stated)}))
+    assert shown.exit_code == 2
+    assert shown.stderr.splitlines() == [f"error: {stated['error']}", f"remedy: {stated['remedy']}"]
+    shown = call("status", "--url", monitor_at({"/v1/status": (503, b"<html>a proxy")}))
+    assert "answered 503" in shown.stderr
+
+
 def test_where_nobody_answers_the_remedy_says_how_to_start(call) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
