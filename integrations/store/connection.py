@@ -31,6 +31,7 @@ _FAILED: Final = re.compile(
 _INDEXES: Final = (
     "outbox_over_index", "turns_of_session_index", "turns_by_session_gone", "verdicts_by_service_index",
     "verdicts_failed_index",
+    "mail_parked_index",
 )  # fmt: skip
 
 

@@ -104,7 +104,7 @@ class NotificationOutbox(Part):
 
     def queue(self, destination: str) -> QueueStatus:
         """The state of one destination's queue."""
-        [(waiting, oldest_ns, parked)] = self._read("mail_status", (destination,))
+        [(waiting, oldest_ns, parked)] = self._read("mail_status", {"destination": destination})
         [(reason,)] = self._read("mail_parked", (destination,)) or [(None,)]
         return QueueStatus(waiting=waiting, oldest_ns=oldest_ns, parked=parked, reason=reason)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from sidejudge.integrations.store.connection import connect, queries
 from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.scoring.status.snapshots import QueueStatus
@@ -90,3 +94,35 @@ async def test_notes_are_committed_with_the_entries_or_not_at_all(tmp_path, stor
     assert again.notifications.notes() == {"told": "yes"}
     assert [each.id for each in again.notifications.waiting("slack", 10)] == ["a"]
     again.close()
+
+
+async def test_neither_a_delivery_nor_the_status_of_a_queue_reads_what_waits_there(tmp_path, store):
+    outbox, bodies = store.notifications, "x" * 4096
+    read: list[int] = []
+
+    def pages() -> int:
+        """8 kB pages that one who reads the status for the first time takes from the file."""
+        other = connect(tmp_path / "state.sqlite")
+        try:
+            before = _read_bytes()
+            assert other.execute(queries()["mail_status"], {"destination": "slack"}).fetchone()[0] == 1_000
+            return (_read_bytes() - before) // 8192
+        finally:
+            other.close()
+
+    def steps() -> int:
+        read.append(1)
+        return 0
+
+    await outbox.put([entry(f"{number:016x}-firing", bodies) for number in range(1_001)], 5)
+    writing = store._write_connection
+    writing.set_progress_handler(steps, 100)
+    await outbox.settle([outbox.waiting("slack", 1)[0].seq], {}, subject=17)
+    writing.set_progress_handler(None, 0)
+    assert len(read) <= 5
+    assert pages() <= 20
+
+
+def _read_bytes() -> int:
+    [read] = re.findall(r"rchar: (\d+)", Path("/proc/self/io").read_text())
+    return int(read)
