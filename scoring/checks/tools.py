@@ -10,6 +10,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, ToolCall
 
 from .check import CaseTest, Check, CheckError, Subject, keys, texts, whole
@@ -19,6 +20,7 @@ from .spending import limited
 _UNKNOWN: Final = Unavailable(Reason("the tool calls are not known"))
 _INCOMPLETE: Final = Unavailable(Reason("the trace is incomplete: what was not seen may have been called"))
 _NONE: Final = NotApplicable(Reason("none of these tools was called"))
+_NO_ARGUMENTS: Final = Unavailable(Reason("the arguments of a call are not known: there are none, or they are no JSON"))
 _SHOWN: Final = 5
 
 
@@ -94,10 +96,11 @@ def _args(value: Json) -> CaseTest:
         raise CheckError("must be a map from names of tools to JSON Schemas")
     faults = {name: schema(each, name, mark=part) for name, each in value.items()}
 
-    def wrong(calls: Sequence[ToolCall]) -> Iterator[Reason]:
+    def wrong(calls: Sequence[ToolCall]) -> Iterator[tuple[Reason, Json]]:
         for call in calls:
-            if (fault := faults[call.name](call.arguments)) is not None:
-                yield Reason("{tool}: {fault}", tool=part(label(call.name)), fault=fault)
+            given = decoded(call.arguments)  # some clients record the JSON text that the model wrote
+            if (fault := faults[call.name](given)) is not None:
+                yield Reason("{tool}: {fault}", tool=part(label(call.name)), fault=fault), given
 
     def test(case: Case) -> Result:
         if case.tools_used is None:
@@ -106,7 +109,9 @@ def _args(value: Json) -> CaseTest:
         if not calls:
             return _NONE if case.complete else _INCOMPLETE
         found = list(wrong(calls))
-        return Scored(value=1 - len(found) / len(calls), reason=together(found[:_SHOWN]))
+        if any(given is None or isinstance(given, str) for _, given in found):
+            return _NO_ARGUMENTS
+        return Scored(value=1 - len(found) / len(calls), reason=together([fault for fault, _ in found[:_SHOWN]]))
 
     return test
 
@@ -144,7 +149,8 @@ CHECKS: Final = (
            undefined=_MISSED),
     _check("tool-args", "Arguments of tools", "the share of calls of these tools whose arguments meet their schema",
            "a map from names of tools to JSON Schemas", _args,
-           undefined="the tool calls are not known; not applicable where none of the tools was called", graded=True),
+           undefined="the tool calls are not known, or the arguments of one that its schema refuses are missing or no "
+           "JSON; not applicable where none of the tools was called", graded=True),
     _check("max-tool-errors", "Failed tool calls", "at most so many tool calls failed", "a whole number", _max_errors,
            undefined=_MISSED),
 )  # fmt: skip

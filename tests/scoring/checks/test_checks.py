@@ -257,6 +257,20 @@ def test_a_check_of_the_whole_case(declared, about, value):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ('{"id": 1}', 1.0), ('{"id": "A"}', 0.5), ({"id": "A"}, 0.5), ([1], 0.5),
+        (None, Unavailable), ('{"id": 1', Unavailable),
+    ],
+)  # fmt: skip
+def test_arguments_are_those_that_their_json_states_and_unknown_ones_break_no_schema(arguments, value):
+    schema = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}
+    calls = (ToolCall(name="pay", arguments={"id": 1}), ToolCall(name="pay", arguments=arguments))
+    found = measured({"tool-args": {"pay": schema}}, tools_used=calls)
+    assert isinstance(found, value) if isinstance(value, type) else found.value == value
+
+
+@pytest.mark.parametrize(
     ("on", "about", "value"),
     [
         ("input", {"input": "x marks"}, 1.0),
