@@ -211,7 +211,7 @@ _LISTENED_NS: Final = HOUR_NS
 _SERVICES: Final = 1_000
 _KEYS: Final = 1_000
 """Services, and keys, as many as have a window: whoever sends spans may make up names."""
-_SLOW_NS: Final = MINUTE_NS
+_SLOW_NS: Final = 10 * 10**9
 """A judge that takes longer is slow."""
 _ANSWERS: Final = 10
 """Fewer answers do not show what a judge makes of the rest."""
@@ -292,7 +292,7 @@ class Awaited:
     """Traces that wait for a judge or embeddings, or got no answer, by what their verdicts would count for.
 
     Those that words decide are there meanwhile, and are not like the rest. What waits because of an outage may pass and
-    may fail. What waits for more than a minute behind a judge that is merely slow, or waited too long there, is taken
+    may fail. What waits for longer than ``_SLOW_NS`` behind a judge that is merely slow, or waited too long there, is taken
     to be like what that judge answered within ``window_ns``: it counts for as many traces as would have to pass, or
     fail, to make the pass ratio of the verdicts that of all traces; for none where nothing is decided by words. Before
     ``_ANSWERS`` are known it may pass and may fail as well.
