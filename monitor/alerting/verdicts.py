@@ -292,10 +292,10 @@ class Awaited:
     """Traces that wait for a judge or embeddings, or got no answer, by what their verdicts would count for.
 
     Those that words decide are there meanwhile, and are not like the rest. What waits because of an outage may pass and
-    may fail. What waits for longer than ``_SLOW_NS`` behind a judge that is merely slow, or waited too long there, is taken
-    to be like what that judge answered within ``window_ns``: it counts for as many traces as would have to pass, or
-    fail, to make the pass ratio of the verdicts that of all traces; for none where nothing is decided by words. Before
-    ``_ANSWERS`` are known it may pass and may fail as well.
+    may fail. What waits for longer than ``_SLOW_NS`` behind a judge that is merely slow, or waited too long there, is
+    taken to be like what that judge answered within ``window_ns``: it counts for as many traces as would have to pass,
+    or fail, to make the pass ratio of the verdicts that of all traces; for none where nothing is decided by words.
+    Before ``_ANSWERS`` are known it may pass and may fail as well.
 
     Those that a spent budget left without an answer count for ``window_ns``: none of their kind is in the sample.
 
