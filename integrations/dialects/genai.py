@@ -132,7 +132,7 @@ def normalise(
     fields = _FIELDS.read(reading)
     if operation in _NO_RUNS:
         reading.no_agent(fields)
-    fields |= messages.asked(requested) | _answer(answered, raw)
+    fields |= messages.asked(requested) | _answer(answered, reading)
     if instructions := system_text(contents.instructions):
         fields["system_prompt"] = instructions
     if operation == "invoke_agent" and not fields["agent"] and (named := raw.name.removeprefix(operation).strip()):
@@ -216,10 +216,14 @@ def _without_mask(message: Message) -> Message:
     return replace(message, text=text, tool_calls=calls, withheld=not text) if masked else message
 
 
-def _answer(answered: tuple[Message, ...], raw: RawSpan) -> SpanFields:
+def _answer(answered: tuple[Message, ...], reading: SpanReading) -> SpanFields:
     fields = messages.answered(answered)
-    if answered == (_EMPTY,) and _MASK in str(raw.attributes.get(_MESSAGES_OUT)):
-        fields["output"] = ""  # else the mask is read by its shape
+    if answered == (_EMPTY,):  # else what stands in the place of an empty answer is read by its shape
+        logs = (event.name for event in reading.raw.events if moved(event))
+        if (log := next(logs, None)) is not None:
+            reading.note("output", f"event {log}: output")
+        if log is not None or _MASK in str(reading.attributes.get(_MESSAGES_OUT)):
+            fields["output"] = ""
     return fields
 
 
@@ -409,9 +413,29 @@ def _in_words(found: Iterable[Message]) -> bool:
 
 
 def _opened(event: RawEvent) -> RawEvent:
-    """The event with what Azure's libraries put into one attribute of it as JSON."""
+    """The event with what Azure's libraries put into one attribute of it as JSON, or that AWS's distribution moved."""
+    if details := moved(event):
+        return replace(event, name=_DETAILS, attributes=details)
     held = unwrap.decoded(event.attributes.get(_CONTENT))
     return replace(event, attributes={**event.attributes, **held}) if isinstance(held, dict) else event
+
+
+def logged(value: AttributeValue) -> list[tuple[str, AttributeValue]]:
+    """The role and the content of each message that the record holds for one direction."""
+    listed = value.get("messages") if isinstance(value, dict) else None
+    found = listed if isinstance(listed, list) else []
+    stated = [each for each in found if isinstance(each, dict)]
+    return [(role if isinstance(role := each.get("role"), str) else "", each.get("content")) for each in stated]
+
+
+def moved(event: RawEvent) -> dict[str, AttributeValue]:
+    """The span's attributes that are texts of messages in one log record, as AWS's distribution moves them there."""
+    found: dict[str, AttributeValue] = {}
+    for key, side in ((_MESSAGES_IN, "input"), (_MESSAGES_OUT, "output")):
+        for role, body in logged(event.attributes.get(side)):
+            if messages.are_moved(unwrap.plain(body)):
+                found[INSTRUCTIONS if role == "system" else key] = body
+    return found
 
 
 def _details(reading: SpanReading, field: str, value: AttributeValue) -> tuple[Message, ...]:

@@ -250,7 +250,10 @@ def _put_back(raw: RawSpan) -> RawSpan:
     """The span with its own events, which AWS's distribution moves into one log record: input and output messages."""
     events: list[RawEvent] = []
     for event in raw.events:
-        given, returned = (_moved(event.attributes.get(key)) for key in ("input", "output"))
+        given, returned = (genai.logged(event.attributes.get(key)) for key in ("input", "output"))
+        if genai.moved(event) and raw.attributes.get("gen_ai.operation.name") != "execute_tool":
+            events.append(event)
+            continue
         held = [(f"gen_ai.{role}.message", body, "content") for role, body in given]
         held += [("gen_ai.choice", body, "message") for _, body in returned]
         events += [
@@ -258,14 +261,6 @@ def _put_back(raw: RawSpan) -> RawSpan:
             for name, body, key in held
         ] or [event]
     return replace(raw, events=tuple(events)) if raw.events else raw
-
-
-def _moved(value: AttributeValue) -> list[tuple[str, AttributeValue]]:
-    """The role and the content of each message that the record holds for one direction."""
-    listed = value.get("messages") if isinstance(value, dict) else None
-    found = listed if isinstance(listed, list) else []
-    stated = [each for each in found if isinstance(each, dict)]
-    return [(role if isinstance(role := each.get("role"), str) else "", each.get("content")) for each in stated]
 
 
 STRANDS = Dialect(

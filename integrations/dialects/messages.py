@@ -33,6 +33,8 @@ _OF_CALLS = frozenset({"tool_calls", "content"})
 _MORE = frozenset({"tool_call_id", "name", "_name", "status", "additional_kwargs"})
 """Fields of a message other than its content and its calls."""
 _CONTENTS = ("content", "parts", "_content", "blocks", "contents")
+_MOVED = ('[{"role": "', '[{"role":"', '[{"type": "text", "content": "', '[{"type":"text","content":"')
+"""How a text begins that may be messages of the GenAI conventions, or parts of their instructions."""
 _LISTS = ("messages", "choices", "generations", "replies", "candidates", "output", "contents", "input", "items")
 """Keys under which a request, a response or a state holds its messages, in order of preference."""
 
@@ -279,6 +281,24 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
     _read(held, found, depth - 1)
     if item.get("object") == "response" and item.get("output") == []:  # OpenAI's agents make it of an empty stream
         found.append(Message(role="assistant", withheld=item.get("status") in _UNFINISHED))
+
+
+def are_moved(content: Json) -> bool:
+    """Whether a text is messages of the GenAI conventions as JSON, or the parts of their instructions.
+
+    AWS's distribution moves ``gen_ai.input.messages`` and the like from a span into one message of a log record.
+    """
+    if not isinstance(content, str) or not content.startswith(_MOVED):
+        return False
+    held = unwrap.decoded(content)
+    return isinstance(held, list) and all(map(_is_moved, held))
+
+
+def _is_moved(item: Json) -> bool:
+    return isinstance(item, dict) and (
+        (isinstance(item.get("role"), str) and isinstance(item.get("parts"), list))
+        or (item.get("type") == "text" and item.keys() == {"type", "content"})
+    )
 
 
 def _is_of_dify(item: dict[str, Json]) -> bool:

@@ -2050,3 +2050,29 @@ def test_methods_of_a_flow_are_no_agents_of_crewai_s_by_openlit_and_one_that_rai
     raised = {"attributes": {"error.type": "ValueError"}, "status_code": 2}
     assert read("invoke_agent Angler", **raised) == (SpanKind.AGENT, "Angler")
     assert read("invoke_workflow crew", **raised)[0] is not SpanKind.AGENT
+
+
+@pytest.mark.parametrize(("scope", "operation"), [
+    ("strands.telemetry.tracer", "chat"), ("strands.telemetry.tracer", "invoke_agent"),
+    ("amazon.opentelemetry.distro.instrumentation.langchain", "chat"),
+])  # fmt: skip
+@pytest.mark.parametrize("text", ["It is due at 9.", ""])
+def test_messages_of_the_newer_conventions_that_aws_s_distribution_moves_into_a_log_record_are_read(
+    scope: str, operation: str, text: str
+) -> None:
+    def logged(role: str, body: Any) -> dict[str, Any]:
+        return {"role": role, "content": json.dumps(body)}
+
+    given = [{"role": "user", "parts": [{"type": "text", "content": "When?"}]}]
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": "stop"}]
+    asked = [logged("system", [{"type": "text", "content": "Be brief."}]), logged("user", given)]
+    body: dict[str, Any] = {"input": {"messages": asked}, "output": {"messages": [logged("assistant", said)]}}
+    record = RawEvent(name=scope, time_ns=5, attributes=body)
+    attributes = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "Desk", "gen_ai.request.model": "m"}
+    span = normalise(_raw("step", scope, attributes=attributes, events=(record,)))
+    assert (span.input, span.output or "", span.system_prompt) == ("When?", text, "Be brief.")
+    case = extract(Trace.of(span.trace_id, [span], "batch"))
+    (found,) = [
+        each.result for each in score(case, RUBRICS["run_health"], created_at="").scores if each.metric == "answered"
+    ]
+    assert getattr(found, "value", None) == (1.0 if text else 0.0)
