@@ -209,7 +209,8 @@ def _faults(window: str) -> tuple[Panel, ...]:
     return (
         panel(
             "bargauge", "Means of metrics",
-            "Mean score of each metric as a share of its scale; of all services unless metrics.detail is full.",
+            "Mean score of each metric as a share of its scale, of the judged traces, unweighted: lower than "
+            "that of all traffic where a sampling rule keeps failures. Of all services unless metrics.detail is full.",
             "percentunit", Query(expr=_mean_scores(), legend="{{metric}}"), minimum=0, maximum=1, decimals=1,
         ),
         series(
@@ -266,7 +267,9 @@ def _scores() -> tuple[Panel, ...]:
             "short", Query(expr=by_tenth, legend="{{le}}", heatmap=True), width=24, height=9,
         ),
         series(
-            "Low scores by metric", "Share of each metric's scores in the lower half of its scale.", "percentunit",
+            "Low scores by metric",
+            "Share of each metric's scores in the lower half of its scale, of the judged traces, unweighted.",
+            "percentunit",
             Query(expr=f"{low} / ({every} > 0)", legend="{{metric}}"), maximum=1, width=24,
         ),
     )  # fmt: skip
