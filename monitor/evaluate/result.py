@@ -124,7 +124,7 @@ REPORTED: Final = "reported"
 """Key of others' scores that came with a run's spans, in the details of its result. Langfuse lacks them when spans are
 read again.
 """
-_NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
+_NOT_SUBSTANCE = ("created_at", "revision", "judge")
 
 
 class SessionIdentity(NamedTuple):
@@ -251,10 +251,43 @@ def revise(
     return tuple(current), tuple(changed)
 
 
-def _substance(verdict: Mapping[str, object]) -> dict[str, object]:
-    """A verdict without its dates, numbers and costs, as it reads back from the store.
+def records(
+    verdicts: Iterable[Verdict], changed: Iterable[Verdict], before: Iterable[Mapping[str, object]]
+) -> tuple[Mapping[str, object], ...]:
+    """Verdicts as JSON objects; one that is not changed keeps what judging it cost, and the names of its calls.
 
-    The cost of a call is no judgement, nor is whether an answer came out of the cache.
+    Its answers came out of the cache this time, for nothing. Whoever was sent the verdict has what was paid.
+
+    Args:
+        verdicts: of this result, as ``revise`` numbered them.
+        changed: those of them that are new or changed.
+        before: the stored verdicts as JSON objects.
+    """
+    new = {verdict.rubric for verdict in changed}
+    stored_by_rubric = {str(stored["rubric"]): stored for stored in before}
+    return tuple(
+        [
+            verdict.to_json()
+            if verdict.rubric in new
+            else _as_paid(verdict.to_json(), stored_by_rubric[verdict.rubric])
+            for verdict in verdicts
+        ]
+    )
+
+
+def _as_paid(verdict: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, object]:
+    scores = zip(verdict["scores"], stored["scores"], strict=True)  # equal ones, but for what they cost
+    return {
+        **verdict, "judge": stored.get("judge"),
+        "scores": [{**score, "judge": paid["judge"]} if "judge" in paid else score for score, paid in scores],
+    }  # fmt: skip
+
+
+def _substance(verdict: Mapping[str, object]) -> dict[str, object]:
+    """A verdict without its dates, numbers and what judging it cost, as it reads back from the store.
+
+    The cost of a judge's call is no judgement, nor is whether an answer came out of the cache. What the judged run cost
+    is part of it: files of verdicts have it from the verdict alone.
     The round trip through JSON makes tuples lists, as they are in the stored verdict.
     """
     kept = {key: value for key, value in verdict.items() if key not in _NOT_SUBSTANCE}

@@ -39,7 +39,18 @@ from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from .baselines import EFFORT, Baselines
 from .evaluator import Evaluation, Evaluator
-from .result import REPORTED, EvaluationJob, SessionIdentity, SessionTurn, TraceResult, fail, give_up, reason_of, revise
+from .result import (
+    REPORTED,
+    EvaluationJob,
+    SessionIdentity,
+    SessionTurn,
+    TraceResult,
+    fail,
+    give_up,
+    reason_of,
+    records,
+    revise,
+)
 
 MOST_CALLS: Final = 200
 """Tool calls of a run whose names stay in the details of its result."""
@@ -179,7 +190,7 @@ class EvaluationStages:
             session=job.closing.session,
             lookups=job.lookups if job.evaluation is not None else (),  # an unjudged trace needs none
             root_span_id=job.evaluation.case.root_span_id if job.evaluation is not None else None,
-            verdicts_json=tuple(verdict.to_json() for verdict in current),
+            verdicts_json=records(current, changed, before),
         )
 
     def _opening(self, job: EvaluationJob, payloads: list[bytes], before: TraceDocument | None) -> Iterator[None]:

@@ -7,6 +7,7 @@ usage of spans elsewhere.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
@@ -65,9 +66,12 @@ def _leaves_one_out(trace: Trace, counted: Sequence[Span]) -> bool:
 
 
 def cost_usd(trace: Trace, reporting: Sequence[Span]) -> float | None:
-    """US dollars of the whole trace as the emitters computed them, by the spans that report any; None without any."""
+    """US dollars of the whole trace as the emitters computed them, by the spans that report any; None without any.
+
+    The sum is the same in any order, so that spans which are read again change no verdict.
+    """
     known = [span.cost_usd for span in _lowest(trace, reporting, _dollars) if span.cost_usd is not None]
-    return sum(known) if known else None
+    return math.fsum(known) if known else None
 
 
 def reporting_usage(trace: Trace) -> Sequence[Span]:

@@ -118,6 +118,18 @@ def test_what_needs_judgement_is_judged_and_everything_that_asks_is_told(serving
     assert KEY not in everything_stated(monitor)
 
 
+def test_late_spans_that_change_nothing_leave_what_was_paid(serving, provider):
+    monitor = serving(**judged_by(provider, price=PRICE))
+    monitor.post(requested(1))
+    monitor.settled(1)
+    (before,) = monitor.verdicts()
+    monitor.post(request([S(trace_id=trace(1), span_id=span(3), parent_id=span(1))]))
+    monitor.until(lambda: monitor.outcomes()["revisions"] == 1, "the span made no revision")
+    (after,) = monitor.verdicts()
+    assert before["judge"]["calls"] == 1
+    assert (after["judge"], after["scores"], after["revision"]) == (before["judge"], before["scores"], 1)
+
+
 @pytest.mark.parametrize(
     "instead", [page(200), raw(b""), raw(b'{"id": "x", "choi')], ids=["a login", "nothing", "half"]
 )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.monitor.evaluate.result import reason_of, revise
+from sidejudge.monitor.evaluate.result import reason_of, records, revise
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
@@ -74,12 +74,6 @@ def test_a_verdict_on_what_was_not_judged_before_is_new_and_keeps_its_number():
     assert revise([stated], written(verdict("entity"))) == ((stated,), (stated,))
 
 
-def test_what_the_call_cost_is_no_judgement_and_makes_no_revision():
-    first = verdict(cost_usd=None)
-    again = verdict(cost_usd=0.5)
-    assert revise([again], written(first)) == ((again,), ())
-
-
 def test_the_same_verdict_said_again_keeps_its_revision_and_its_date_and_is_not_changed():
     first = verdict(revision=3)
     again = verdict(created_at="2026-01-02T00:00:00.000Z")
@@ -97,6 +91,7 @@ def test_the_same_verdict_said_again_keeps_its_revision_and_its_date_and_is_not_
         {"blockers": ("b", "a")},
         {"sampling_probability": 0.2},
         {"service": "shop"},
+        {"cost_usd": 0.5},
         {"extra": {"agents": {"missing": []}}},
     ],
 )
@@ -115,6 +110,17 @@ def test_an_answer_out_of_the_cache_is_the_answer_that_was_paid_for():
     )
     assert revise([again], written(before))[1] == ()
     assert len(revise([differs], written(before))[1]) == 1
+
+
+def test_what_was_paid_for_a_verdict_stays_with_it_when_it_is_reached_again_out_of_the_cache():
+    paid = Judgement(model="m", prompt_version="p", cost_usd=0.5, call="c")
+    cached = replace(paid, cost_usd=0.0, call="")
+    before = written(verdict("qa", Scored(value=1.0, method=Method.JUDGE, judgements=(paid,))), verdict("entity"))
+    again = verdict("qa", Scored(value=1.0, method=Method.JUDGE, judgements=(cached,)))
+    current, changed = revise([again, verdict("entity", passed=False)], before)
+    same, revised = records(current, changed, before)
+    assert json.loads(json.dumps(same, default=str)) == before[0]
+    assert revised == current[1].to_json()
 
 
 def test_each_rubric_is_compared_with_its_own_past_whatever_the_order():

@@ -293,6 +293,23 @@ async def test_every_verdict_is_a_line_in_the_file_and_a_revision_is_another(sta
     assert total(found, "sidejudge_verdicts_revised_total") == 1
 
 
+async def test_what_late_spans_cost_is_in_the_file_too_where_they_change_nothing_else(started, tmp_path):
+    def call(number):
+        spent = {"gen_ai.operation.name": "chat", "gen_ai.usage.cost": "0.5"}
+        return S(trace_id=trace(1, LOW), span_id=span(number), parent_id=span(1), attributes=spent)
+
+    path = tmp_path / "verdicts.jsonl"
+    app = await started(**ANY, sinks={"jsonl": {"path": str(path)}})
+    await app.post(request([root(1), call(2)]))
+    await app.settled(1)
+    await app.post(request([call(3)]))
+    await until(lambda: len(path.read_text().splitlines()) == 2)
+    (shown,) = (await app.get("/v1/verdicts"))["verdicts"]
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(line["revision"], line["cost_usd"]) for line in lines] == [(1, 0.5), (2, 1.0)]
+    assert (shown["revision"], shown["cost_usd"]) == (2, 1.0)
+
+
 async def test_between_two_rounds_of_judging_there_is_rest(configured):
     rested = []
     monitor = Monitor(configured(), at_rest=lambda: rested.append(monitor.outcomes.open))
