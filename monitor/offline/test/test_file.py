@@ -37,6 +37,11 @@ ANSWERED = (
 )  # fmt: skip
 """Fields of a case that the agent's answer makes."""
 _OTHER_NAMES = {"case_id": "id", "expected_outcome": "expected"}
+_OF_OTHER_TOOLS = {
+    "expected_output": "expected", "expectedOutput": "expected", "expected_response": "expected",
+    "ground_truth": "expected", "retrieval_context": "context", "retrieved_contexts": "context", "contexts": "context",
+}  # fmt: skip
+"""Their names for a field, which cases are read by; beside ours it is a field of the author's own."""
 _TOP = ("name", "tests")
 _SUFFIXES = (".yaml", ".yml", ".json", ".jsonl", ".ndjson")
 
@@ -176,6 +181,8 @@ class _Reader:
             self._complain((*at, name[:80]), "is what the agent answers; a test does not have it")
         elif name in _OTHER_NAMES:
             self._complain((*at, name), "has another name in a test", near=_OTHER_NAMES[name])
+        elif (ours := _OF_OTHER_TOOLS.get(name)) is not None and ours not in test:
+            self._complain((*at, name), "has another name in a test", near=ours)
         elif (near := near_field(name, TEST_FIELDS)) not in (None, "input") and near not in test:
             self._complain((*at, name[:80]), "unknown key", near=near)
 

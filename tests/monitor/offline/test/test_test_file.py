@@ -97,6 +97,8 @@ tests:
         ("s.json", '{"tests": []}', "tests (s.json): is empty"),
         ("s.json", '{"name": 3, "tests": [{"input": 1}]}', "name (s.json): must be text"),
         ("s.json", '{"tests": [{"input": null}]}', "tests[0].input (s.json): is required"),
+        ("s.jsonl", '{"input": 1, "expectedOutput": "x"}', "another name in a test; did you mean expected?"),
+        ("s.jsonl", '{"input": 1, "retrieved_contexts": ["x"]}', "another name in a test; did you mean context?"),
         ("s.jsonl", '{"input": 1}\n{"input"}\n', "s.jsonl, line 2: is not JSON"),
         ("s.jsonl", '{"input": 1}\n\n{"inpt": 1}\n', "tests[1].inpt (s.jsonl, line 3): unknown key"),
         ("s.yaml", "name: a\n\tx", "s.yaml, line 2: indents with a tab"),
@@ -161,3 +163,10 @@ def test_a_text_with_other_ends_of_lines_is_written_behind_others_as_it_is(tmp_p
     (path := tmp_path / "t.yaml").write_text("tests:\n  - id: first\n    input: |+\n      two\n\n\n")
     append_test(path, {"id": "second", "input": text}, ())
     assert [test["input"] for test in read_test_set(path, ()).tests] == ["two\n\n\n", text]
+
+
+def test_a_name_of_other_tools_beside_ours_is_a_field_of_the_author(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"input": 1, "expected": "x", "expected_output": "y", "reference": "JIRA-7"}\n')
+    (test,) = read_test_set(path, ()).tests
+    assert (test["expected"], test["expected_output"], test["reference"]) == ("x", "y", "JIRA-7")
