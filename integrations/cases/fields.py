@@ -319,7 +319,7 @@ _TEXTS: dict[str, object] = {"type": "array", "items": {"type": "string"}}
 _NAME: dict[str, object] = {"type": "string", "pattern": r"\S"}
 _TOOL = {
     "anyOf": [
-        _NAME,
+        {"type": "string", "pattern": r"^\s*[^\s{\[]"},
         {
             "type": "object", "required": ["name"],
             "properties": {

@@ -114,7 +114,7 @@ def f_score(found: str, wanted: str) -> float:
     >>> f_score("in Paris, France", "Paris")
     0.5
     """
-    left, right = (_ngrams(tokens(_parted(each)), 1) for each in (found, wanted))
+    left, right = (_ngrams(tokens(_parted(normalise(each))), 1) for each in (found, wanted))
     return _f1(left, right, alike=same(found, wanted))
 
 

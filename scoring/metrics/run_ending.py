@@ -165,8 +165,15 @@ def _got_over(trace: Trace, step: Span, last: Span | None) -> bool:
     """Whether the error of a step around the agent is a tool's, behind which a model answered and the agent ended well.
 
     AWS's distribution hands each error of a tool of OpenAI's agents, and so one that they get over, to the workflow.
+    A type or a code alone (``500``, ``TimeoutError``) is not known by its words: both may have failed by themselves.
     """
-    if step.error is None or step.kind not in _OWN_STEPS or last is None or last.error or asks_for_tools(last):
+    if (
+        " " not in (step.error or "")
+        or step.kind not in _OWN_STEPS
+        or last is None
+        or last.error
+        or asks_for_tools(last)
+    ):
         return False
     agent = top(trace)
     if agent is None or agent.kind is not SpanKind.AGENT or agent.error is not None:

@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
+from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
@@ -200,8 +201,12 @@ def _row(number: int, cells: Mapping[str, str], read: int) -> NumberedLine:
     try:
         fields = {name: _cell(name, cell) for name, cell in cells.items() if cell}
     except CaseError as error:
-        return NumberedLine(number, None, read, fault=f"{error.field}: {error.message}; {error.remedy}")
+        return _no_case(number, read, error)
     return NumberedLine(number, orjson.dumps(_answered(fields, cells)), read)
+
+
+def _no_case(number: int, read: int, error: CaseError) -> NumberedLine:
+    return NumberedLine(number, None, read, fault=f"{error.field}: {error.message}; {error.remedy}")
 
 
 def _answered(fields: Mapping[str, object], columns: Iterable[str]) -> Mapping[str, object]:
@@ -222,11 +227,10 @@ def _cell(name: str, cell: str) -> Json:
         except orjson.JSONDecodeError:
             pass
         else:
-            if (key := repeated_key(text.encode(), found)) is not None:
-                raise CaseError(0, f"{name}.{label(key)}", "stands twice in one object", "keep one of the two")
+            _refuse_repeated_key(text, found, name)
             turns = isinstance(found, list) and all(isinstance(each, dict) for each in found)
             return cell if name == "transcript" and not turns else found
-    if name in _LISTS and text[:1] == "[" and text[-1:] == "]":  # as pandas and DuckDB write a list into CSV
+    if name in _LISTS and _encloses(text):
         raise CaseError(0, name, "is a list, but no JSON", 'write it as JSON, ["one", "two"], such as by json.dumps')
     if name in _NUMBERS:
         try:
@@ -237,6 +241,23 @@ def _cell(name: str, cell: str) -> Json:
     if name in _TRUTHS:
         return _TRUE.get(text.lower(), cell)
     return [cell] if name in _LISTS else cell
+
+
+def _refuse_repeated_key(text: str, read: Json, name: str) -> None:
+    if (key := repeated_key(text.encode(), read)) is not None:
+        raise CaseError(0, f"{name}.{label(key)}", "stands twice in one object", "keep one of the two")
+
+
+def _encloses(text: str) -> bool:
+    """Whether brackets stand around all of a text, as where pandas and DuckDB write a list into CSV.
+
+    >>> [_encloses(each) for each in ("[one, two]", "['a] b', 'c']", "[1] one [2]")]
+    [True, True, False]
+    """
+    if text[:1] != "[" or text[-1:] != "]":
+        return False
+    depths = accumulate((each == "[") - (each == "]") for each in text)
+    return text[1:2] in {"'", '"'} or next((at for at, depth in enumerate(depths, 1) if not depth), 0) in {0, len(text)}
 
 
 def _number(name: str, value: float, *, whole: bool) -> float:
@@ -258,15 +279,19 @@ def _parquet(source: BinaryIO, path: str, size: int) -> Iterator[NumberedLine]:
             for batch in file.iter_batches(batch_size=_ROWS):
                 for row in batch.to_pylist():
                     number += 1
-                    fields = {
-                        name: _number(name, value, whole=False)
-                        if isinstance(value, float)
-                        else _stated(value, kinds[name])
-                        for name, value in row.items()
-                        if _is_stated(value)
-                    }
-                    text = json.dumps(_answered(fields, row), default=plain).encode()
-                    yield NumberedLine(number, text, size * number // total)
+                    read = size * number // total
+                    try:
+                        fields = {
+                            name: _number(name, value, whole=False)
+                            if isinstance(value, float)
+                            else _stated(value, kinds[name], name)
+                            for name, value in row.items()
+                            if _is_stated(value)
+                        }
+                    except CaseError as error:
+                        yield _no_case(number, read, error)
+                        continue
+                    yield NumberedLine(number, json.dumps(_answered(fields, row), default=plain).encode(), read)
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{path}: {error}", "give a Parquet file with a column for each field") from None
 
@@ -275,17 +300,21 @@ def _is_stated(value: object) -> bool:
     return value is not None and value == value  # noqa: PLR0124  # NaN differs from itself
 
 
-def _stated(value: object, kind: Any) -> object:
+def _stated(value: object, kind: object, name: str) -> object:
     """A value without the keys that are null or NaN: in a struct each object has the keys of all other rows' too.
 
     Text that its column (``kind``, Arrow's type) marks as JSON, as DuckDB writes what differs by row, is what it holds.
+    Raises ``CaseError``, without the line, where a key stands twice in one object of it.
     """
     if isinstance(value, str) and getattr(kind, "extension_name", None) == "arrow.json":
         try:
-            return loaded(value.encode())
+            found = loaded(value.encode())
         except orjson.JSONDecodeError:
             return value
-    if isinstance(value, dict):
-        return {key: _stated(each, kind.field(key).type) for key, each in value.items() if _is_stated(each)}
-    inner = getattr(kind, "value_type", None)
-    return [_stated(each, inner) for each in value] if isinstance(value, list) else value
+        _refuse_repeated_key(value, found, name)
+        return found
+    stored = getattr(kind, "storage_type", kind)  # of any other type that extends one of Arrow's
+    within, inner = getattr(stored, "field", None), getattr(stored, "value_type", None)
+    if isinstance(value, dict) and within is not None:
+        return {key: _stated(each, within(key).type, name) for key, each in value.items() if _is_stated(each)}
+    return [_stated(each, inner, name) for each in value] if isinstance(value, list) else value

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sidejudge.integrations.cases.fields import case_schema
 from sidejudge.integrations.cases.lines import CaseError, read_case, read_case_with_remarks
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.trace.span import ToolCall
@@ -100,6 +102,15 @@ def test_a_value_of_another_type_is_refused_with_its_field(fields, field):
     assert (raised.value.line, raised.value.field) == (7, field)
     assert raised.value.message
     assert raised.value.remedy
+
+
+@pytest.mark.parametrize("call", ["pay", " [pay]", '{"name": "pay"}', " ", {"name": "{pay"}])
+def test_the_schema_takes_what_is_read_as_a_call(call):
+    try:
+        found = bool(read(tools_used=[call]).tools_used)
+    except CaseError:
+        found = False
+    assert jsonschema_rs.is_valid(case_schema(), {"model_output": "x", "tools_used": [call]}) == found
 
 
 @pytest.mark.parametrize(

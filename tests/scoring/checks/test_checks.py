@@ -188,7 +188,8 @@ def test_measures_of_libraries_are_theirs():
         ({"f-score": "今天天气不好"}, "今天天气很好", 5 / 6), ({"f-score": "A17は三つです"}, "A17は四つです", 5 / 6),
         ({"rouge-n": {"to": "今天天气不好", "n": 2}}, "今天天气很好", 3 / 5),
         ({"rouge-n": "ราคา 20 บาท"}, "ราคา 30 บาท", 7 / 8),
-        ({"f-score": "今天"}, "明年", 0.0),
+        ({"f-score": "今天"}, "明年", 0.0), ({"f-score": "ﾃｽﾄ"}, "テスト", 1.0),
+        ({"f-score": "か\u3099"}, "が", 1.0), ({"rouge-n": "か\u3099"}, "が", 1.0),
     ],
 )  # fmt: skip
 def test_texts_without_spaces_share_characters(declared, output, value):

@@ -885,6 +885,8 @@ def test_the_error_of_a_tool_that_an_agent_got_over_is_none_of_the_workflow_arou
     assert values(judged(raised))["completed"] == 0.0
     other = extract(trace(replace(whole, error="ValueError: no berth"), agent, SOUND[0], failed, *after))
     assert values(judged(other))["completed"] == 0.0
+    by_code = extract(trace(replace(whole, error="500"), agent, SOUND[0], replace(failed, error="500"), *after))
+    assert values(judged(by_code))["completed"] == 0.0
 
 
 @pytest.mark.parametrize(("said", "answered"), [

@@ -146,15 +146,19 @@ def test_a_row_whose_json_has_a_key_twice_is_no_case(tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("cell", ["['one', 'two']", "['one' 'two']", "[one, two]"])
+@pytest.mark.parametrize(
+    "cell", ["['one', 'two']", "['one' 'two']", "[one, two]", "['[one] ]', 'two']", "[[one], [two]"]
+)
 @pytest.mark.parametrize("field", ["contexts", "agents_called"])
 def test_a_list_that_a_table_writes_in_another_way_than_json_is_no_single_text(tmp_path, field, cell):
     with (tmp_path / "c.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([["model_output", field], ["x", cell], ["x", '["one", "two"]'], ["x", "[1] one"]])
+        csv.writer(file).writerows(
+            [["model_output", field], ["x", cell], ["x", '["one", "two"]'], ["x", "[1] one"], ["x", "[1] one [2]"]]
+        )
     with case_lines(tmp_path / "c.csv") as found:
         refused, *others = found
     assert (refused.fault.partition(";")[0], refused.text) == (f"{field}: is a list, but no JSON", None)
-    assert [json.loads(other.text)[field] for other in others] == [["one", "two"], ["[1] one"]]
+    assert [json.loads(other.text)[field] for other in others] == [["one", "two"], ["[1] one"], ["[1] one [2]"]]
 
 
 @pytest.mark.parametrize("answer", ["model_output", "answer"])
@@ -237,3 +241,19 @@ def test_a_column_of_json_holds_what_its_json_says(tmp_path):
     assert cases(tmp_path / "c.parquet") == [
         read_case(json.dumps({"case_id": f"line-{number}", **row}), number) for number, row in enumerate(stated, 1)
     ]
+
+
+@PYARROW.mark
+def test_a_column_of_json_with_a_key_twice_is_no_case_and_one_of_another_extension_is_read(tmp_path):
+    pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    if not hasattr(pa, "json_"):
+        pytest.skip("this pyarrow reads such a column as one of text")
+    span = pa.struct([("from", pa.int32())])
+    spans = pa.ExtensionArray.from_storage(pa.opaque(span, "range", "another's"), pa.array([{"from": 1}] * 2, span))
+    metadata = pa.array(['{"x": [{"y": 1, "y": 2}]}', '{"x": 1}'], pa.json_())
+    columns = {"model_output": ["a", "b"], "metadata": metadata, "expected_outcome": spans}
+    parquet.write_table(pa.table(columns), tmp_path / "c.parquet")
+    with case_lines(tmp_path / "c.parquet") as found:
+        twice, read = found
+    assert (twice.text, twice.fault) == (None, "metadata.y: stands twice in one object; keep one of the two")
+    assert json.loads(read.text) == {"model_output": "b", "metadata": {"x": 1}, "expected_outcome": {"from": 1}}
