@@ -117,7 +117,9 @@ _NUMBERS: Final = frozenset({
 _COUNTS: Final = frozenset({"input_tokens", "output_tokens"})
 _EXACT: Final = 2**53
 _ANSWERS: Final = frozenset({"model_output", *OTHER_NAMES["model_output"]})
-_TEXTS: Final = TEXT_FIELDS | {"id"} | _ANSWERS
+_NO_JSON: Final = TEXT_FIELDS | {"id"}
+"""Fields that hold a text and nothing else."""
+_TEXTS: Final = _NO_JSON | _ANSWERS
 """Fields whose cell is a text, also where it reads as JSON."""
 _TRUTHS: Final = frozenset({"timed_out", "complete", "content_captured"})
 _LISTS: Final = frozenset({"context", "contexts", "retrieval_context", "retrieved_contexts", "tags", "agents_called"})
@@ -303,7 +305,8 @@ def _is_stated(value: object) -> bool:
 def _stated(value: object, kind: object, name: str) -> object:
     """A value without the keys that are null or NaN: in a struct each object has the keys of all other rows' too.
 
-    Text that its column (``kind``, Arrow's type) marks as JSON, as DuckDB writes what differs by row, is what it holds.
+    Text that its column (``kind``, Arrow's type) marks as JSON, as DuckDB writes what differs by row, is what it holds;
+    where the field is a text, such as an id, a number or an object is its own text, as in a cell of CSV.
     Raises ``CaseError``, without the line, where a key stands twice in one object of it.
     """
     if isinstance(value, str) and getattr(kind, "extension_name", None) == "arrow.json":
@@ -312,7 +315,7 @@ def _stated(value: object, kind: object, name: str) -> object:
         except orjson.JSONDecodeError:
             return value
         _refuse_repeated_key(value, found, name)
-        return found
+        return value if name in _NO_JSON and not isinstance(found, str | None) else found
     stored = getattr(kind, "storage_type", kind)  # of any other type that extends one of Arrow's
     within, inner = getattr(stored, "field", None), getattr(stored, "value_type", None)
     if isinstance(value, dict) and within is not None:

@@ -257,3 +257,17 @@ def test_a_column_of_json_with_a_key_twice_is_no_case_and_one_of_another_extensi
         twice, read = found
     assert (twice.text, twice.fault) == (None, "metadata.y: stands twice in one object; keep one of the two")
     assert json.loads(read.text) == {"model_output": "b", "metadata": {"x": 1}, "expected_outcome": {"from": 1}}
+
+
+@PYARROW.mark
+@pytest.mark.parametrize(
+    ("written", "text"), [("17", "17"), ('"call-17"', "call-17"), ('{"code": 500}', '{"code": 500}')]
+)
+def test_a_text_in_a_column_of_json_stays_one(tmp_path, written, text):
+    pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    if not hasattr(pa, "json_"):
+        pytest.skip("this pyarrow reads such a column as one of text")
+    stated = pa.array([written], pa.json_())
+    parquet.write_table(pa.table({"model_output": ["x"], "case_id": stated, "error": stated}), tmp_path / "c.parquet")
+    (case,) = cases(tmp_path / "c.parquet")
+    assert (case.case_id, case.error) == (text, text)
