@@ -142,8 +142,9 @@ def _cases(sources: Sequence[str]) -> list[Case]:
     recorded = [file for file in files if file.suffix not in _STORE]
     if recorded:
         from sidejudge.integrations.otlp.wire.recording import RecordingError
+        from sidejudge.monitor.offline.score.case_lines import TableError
 
-        with ending(RecordingError, remedy="give files of OTLP export requests or of cases"):
+        with ending(RecordingError, TableError, remedy="give files of OTLP export requests or of cases"):
             found += counted(sample.from_files(recorded, warn), "traces read")
     return found
 

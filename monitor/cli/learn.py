@@ -170,11 +170,12 @@ def _runs(source: RunSource, files: list[Path], histories: tuple[str, ...], engi
     from sidejudge.integrations.history.reading import HistoryError
     from sidejudge.integrations.otlp.wire.recording import RecordingError
     from sidejudge.integrations.store.errors import StoreError
+    from sidejudge.monitor.offline.score.case_lines import TableError
 
     with (
         ending(StoreError, remedy="name the file of store.path"),
         ending(HistoryError, remedy="name what sinks.parquet.path names, and check its credentials"),
-        ending(RecordingError, remedy="give files of OTLP export requests or of cases"),
+        ending(RecordingError, TableError, remedy="give files of OTLP export requests or of cases"),
     ):
         return list(counted(source.read(files, warn, histories, engine), "runs read"))
 

@@ -65,6 +65,18 @@ def test_what_is_learned_replaces_no_file_that_it_is_learned_from(call, shop, tm
     assert (tmp_path / named).read_bytes() == before
 
 
+@pytest.mark.parametrize("command", ["learn", "init"])
+def test_a_table_that_cannot_be_read_ends_the_command_with_its_remedy(call, tmp_path, command):
+    table, out = tmp_path / "runs.csv", tmp_path / "out.yaml"
+    table.write_text("id;answer\n1;yes\n")
+    done = call(command, *([] if command == "learn" else ["--from-traces"]), table, "--out", out)
+    assert (done.exit_code, out.exists()) == (2, False)
+    assert done.stderr.splitlines()[-2:] == [
+        f"error: {table}: its cells are parted by ';', not ','",
+        "remedy: write it with commas, or with tabs and the ending .tsv",
+    ]
+
+
 def test_a_line_that_is_refused_in_the_review_is_not_learned(call, shop, tmp_path):
     runs = shop("runs.jsonl", 1, 60, 0.0)
     every, some = tmp_path / "every.yaml", tmp_path / "some.yaml"
