@@ -293,8 +293,10 @@ def _unanswered(case: Case) -> Result:
 
 
 def _states_none(case: Case) -> bool:
-    """Whether the root itself states an empty answer, which no span that is yet to come changes."""
+    """Whether the root itself states an empty answer, and no model's answer is awaited, which would count as well."""
     root = None if case.trace is None else case.trace.root
+    if (last := last_model_call(case)) is not None and asks_for_tools(last):
+        return False
     said = () if root is None else root.output_messages
     return bool(said) and not any(shows_text(each.text) or each.tool_calls or each.withheld for each in said)
 

@@ -900,6 +900,9 @@ def test_an_empty_answer_that_the_root_states_is_known_whatever_never_came(said,
     case = extract(trace(agent, lost, completion="quiet"))
     assert not case.complete
     assert values(judged(case))["answered"] == answered
+    asking = model("m2", 3, calls=[("find_ship", {"port": "Riga"})], finish="tool_calls")
+    case = extract(trace(agent, lost, asking, tool("t1", 4), completion="quiet"))
+    assert values(judged(case))["answered"] == "unavailable"  # the answer behind it may be what never came
 
 
 def test_a_model_call_without_contents_hides_no_call_of_a_tool_where_it_is_around_one_that_shows_them() -> None:
