@@ -181,7 +181,7 @@ class _Reader:
             self._complain((*at, name[:80]), "is what the agent answers; a test does not have it")
         elif name in _OTHER_NAMES:
             self._complain((*at, name), "has another name in a test", near=_OTHER_NAMES[name])
-        elif (ours := _OF_OTHER_TOOLS.get(name)) is not None and ours not in test:
+        elif (ours := _OF_OTHER_TOOLS.get(name)) is not None and ours not in test and test[name] is not None:
             self._complain((*at, name), "has another name in a test", near=ours)
         elif (near := near_field(name, TEST_FIELDS)) not in (None, "input") and near not in test:
             self._complain((*at, name[:80]), "unknown key", near=near)

@@ -170,3 +170,10 @@ def test_a_name_of_other_tools_beside_ours_is_a_field_of_the_author(tmp_path):
     path.write_text('{"input": 1, "expected": "x", "expected_output": "y", "reference": "JIRA-7"}\n')
     (test,) = read_test_set(path, ()).tests
     assert (test["expected"], test["expected_output"], test["reference"]) == ("x", "y", "JIRA-7")
+
+
+def test_a_name_of_other_tools_without_a_value_hides_no_reference(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"input": 1, "expected_output": null, "retrieval_context": null, "ground_truth": null}\n')
+    (test,) = read_test_set(path, ()).tests
+    assert set(test) == {"input", "id", "complexity"}
