@@ -99,6 +99,8 @@ _ROLES = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
     _TOOL: "tool",
 }  # fmt: skip
+_OF_A_CHOICE = frozenset({_CONTENT, "index", "finish_reason", "event.name", "gen_ai.system", "gen_ai.provider.name"})
+"""What an event of a choice may have beside the answer itself."""
 _MESSAGE_KEYS = frozenset({"role", "content", "tool_calls", "parts"})
 
 
@@ -190,7 +192,8 @@ def _read(reading: SpanReading) -> EventContents:
         requested, answered = _unnumbered(contents.requested, contents.answered)
         contents = replace(contents, requested=requested, answered=answered)
     requested, answered = _unmasked(contents.requested), _unmasked(contents.answered)
-    if answered is not contents.answered and isinstance(reading.attributes.get(_FINISHED), str):  # as Azure's tracer
+    of_azure = answered is not contents.answered and isinstance(reading.attributes.get(_FINISHED), str)
+    if of_azure and not any(message.withheld and message.role == "user" for message in requested):
         answered = _beside(requested, answered)
     if requested is not contents.requested or answered is not contents.answered:
         contents = replace(contents, requested=requested, answered=answered)
@@ -398,7 +401,7 @@ def _wordless(attributes: Mapping[str, AttributeValue], asked: Sequence[Message]
     """A choice without words: of an empty stream Azure's library states only that it ended by itself."""
     if _is_bare(unwrap.decoded(attributes.get("message"))):
         return [_WITHHELD]
-    ended = "message" not in attributes and unwrap.plain(attributes.get("finish_reason")) == "stop"
+    ended = unwrap.plain(attributes.get("finish_reason")) == "stop" and _OF_A_CHOICE.issuperset(attributes)
     return [_EMPTY] if ended and _in_words(asked) and asked[-1].role != "assistant" else []
 
 
@@ -433,8 +436,9 @@ def moved(event: RawEvent) -> dict[str, AttributeValue]:
     found: dict[str, AttributeValue] = {}
     for key, side in ((_MESSAGES_IN, "input"), (_MESSAGES_OUT, "output")):
         for role, body in logged(event.attributes.get(side)):
-            if messages.are_moved(unwrap.plain(body)):
-                found[INSTRUCTIONS if role == "system" else key] = body
+            if not messages.are_moved(unwrap.plain(body)):
+                return {}  # a record of messages, of which one holds such a text
+            found[INSTRUCTIONS if role == "system" else key] = body
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,6 +22,8 @@ _INCOMPLETE: Final = Unavailable(Reason("the trace is incomplete: what was not s
 _NONE: Final = NotApplicable(Reason("none of these tools was called"))
 _NO_ARGUMENTS: Final = Unavailable(Reason("the arguments of a call are not known: there are none, or they are no JSON"))
 _SHOWN: Final = 5
+_OF_TEXT: Final = frozenset({"type", "enum", "const", "pattern", "minLength", "maxLength", "format"})
+"""Keywords of a JSON Schema that may be of a text."""
 
 
 def _names(case: Case) -> list[str] | None:
@@ -95,12 +97,16 @@ def _args(value: Json) -> CaseTest:
     if not isinstance(value, dict) or not value:
         raise CheckError("must be a map from names of tools to JSON Schemas")
     faults = {name: schema(each, name, mark=part) for name, each in value.items()}
+    of_text = {name for name, each in value.items() if isinstance(each, dict) and _is_of_text(each)}
 
     def wrong(calls: Sequence[ToolCall]) -> Iterator[tuple[Reason, Json]]:
         for call in calls:
-            given = decoded(call.arguments)  # some clients record the JSON text that the model wrote
+            given = call.arguments
+            if call.name not in of_text:
+                given = decoded(given)  # some clients record the JSON text that the model wrote
             if (fault := faults[call.name](given)) is not None:
-                yield Reason("{tool}: {fault}", tool=part(label(call.name)), fault=fault), given
+                known = call.name in of_text or not isinstance(given, str)
+                yield Reason("{tool}: {fault}", tool=part(label(call.name)), fault=fault), given if known else None
 
     def test(case: Case) -> Result:
         if case.tools_used is None:
@@ -109,11 +115,16 @@ def _args(value: Json) -> CaseTest:
         if not calls:
             return _NONE if case.complete else _INCOMPLETE
         found = list(wrong(calls))
-        if any(given is None or isinstance(given, str) for _, given in found):
+        if any(given is None for _, given in found):
             return _NO_ARGUMENTS
         return Scored(value=1 - len(found) / len(calls), reason=together([fault for fault, _ in found[:_SHOWN]]))
 
     return test
+
+
+def _is_of_text(declared: Mapping[str, Json]) -> bool:
+    """Whether a tool takes a text by its schema, such as a query, rather than an object."""
+    return declared.get("type", "string") == "string" and not _OF_TEXT.isdisjoint(declared)
 
 
 def _max_errors(value: Json) -> CaseTest:
@@ -149,8 +160,8 @@ CHECKS: Final = (
            undefined=_MISSED),
     _check("tool-args", "Arguments of tools", "the share of calls of these tools whose arguments meet their schema",
            "a map from names of tools to JSON Schemas", _args,
-           undefined="the tool calls are not known, or the arguments of one that its schema refuses are missing or no "
-           "JSON; not applicable where none of the tools was called", graded=True),
+           undefined="the tool calls are not known, or the arguments of one that its schema refuses are missing, or no "
+           "JSON where the schema is of no text; not applicable where none of the tools was called", graded=True),
     _check("max-tool-errors", "Failed tool calls", "at most so many tool calls failed", "a whole number", _max_errors,
            undefined=_MISSED),
 )  # fmt: skip

@@ -51,6 +51,8 @@ _MOST_ABOVE: Final = 50
 """How many steps above the last model call are looked at."""
 _OWN_STEPS: Final = frozenset({SpanKind.CHAIN, SpanKind.OTHER})
 """Steps of an agent itself. From what it calls, a tool or another agent, it goes on where that failed."""
+_NOT_FATAL: Final = "(non-fatal)"
+"""In what OpenAI's agents state of a tool's error that goes to the model and ends no run."""
 _CANCELLED: Final = re.compile(r"(?:\w+\.)*Cancell?ed")
 """Beginning of an error that means that the caller left."""
 _CUT_OFF: Final = {
@@ -128,9 +130,7 @@ def completed(case: Case) -> Result:
         return _completed_by_its_case(case)
     if headless(case):
         return incomplete(case)
-    found: list[tuple[str | None, Reason]] = [
-        (span.span_id, _failed(span, span.error)) for span in ends(trace) if span.error is not None
-    ]
+    found: list[tuple[str | None, Reason]] = [(span.span_id, _failed(span, error)) for span, error in _failures(trace)]
     if case.timed_out:
         found.append((case.root_span_id, Reason("the run timed out")))
     if found:
@@ -157,29 +157,31 @@ def ends(trace: Trace) -> Sequence[Span]:
     last = max(speaking(trace), key=lambda span: span.end_ns, default=None)
     below = () if last is None else (_task(trace, last), _last_step(trace, last))
     found = (trace.root, trace.run_root, top(trace), *below)
-    known = (span for span in found if span is not None and not _got_over(trace, span, last))
-    return list({span.span_id: span for span in known}.values())
+    return list({span.span_id: span for span in found if span is not None}.values())
 
 
-def _got_over(trace: Trace, step: Span, last: Span | None) -> bool:
-    """Whether the error of a step around the agent is a tool's, behind which a model answered and the agent ended well.
+def _failures(trace: Trace) -> Sequence[tuple[Span, str]]:
+    """The ends that failed, and their errors, without what the agent got over."""
+    return [(span, span.error) for span in ends(trace) if span.error is not None and not _got_over(trace, span)]
 
-    AWS's distribution hands each error of a tool of OpenAI's agents, and so one that they get over, to the workflow.
-    A type or a code alone (``500``, ``TimeoutError``) is not known by its words: both may have failed by themselves.
+
+def _got_over(trace: Trace, step: Span) -> bool:
+    """Whether the error of a step around the agent is a tool's that ends no run, and nothing failed since.
+
+    OpenAI's agents state so of an error that they hand to the model. AWS's distribution hands the first error of a run
+    to the workflow, whatever came of it; what ended the run is then an agent's or a model's alone.
     """
-    if (
-        " " not in (step.error or "")
-        or step.kind not in _OWN_STEPS
-        or last is None
-        or last.error
-        or asks_for_tools(last)
-    ):
+    last = max(speaking(trace), key=lambda span: span.end_ns, default=None)
+    if step.error is None or _NOT_FATAL not in step.error or step.kind not in _OWN_STEPS:
         return False
-    agent = top(trace)
-    if agent is None or agent.kind is not SpanKind.AGENT or agent.error is not None:
+    if last is None or last.error is not None or asks_for_tools(last):
         return False
-    tools = (span for span in trace.spans if span.kind is SpanKind.TOOL)
-    return any(tool.error == step.error and tool.end_ns <= last.start_ns for tool in tools)
+    failed = [span for span in trace.spans if span.error is not None]
+    around = {span.span_id for span in failed if span.kind in _OWN_STEPS and span.error == step.error}
+    since = [span for span in failed if span.end_ns > last.start_ns]
+    if any(span.span_id not in around or span.start_ns > last.start_ns for span in since):
+        return False
+    return any(span.kind is SpanKind.TOOL and span.error == step.error for span in failed)
 
 
 def _task(trace: Trace, last: Span) -> Span | None:
@@ -243,7 +245,7 @@ def answered(case: Case) -> Result:
 
 
 def _failed_as_a_whole(case: Case) -> bool:
-    return case.trace is not None and any(span.error is not None for span in ends(case.trace))
+    return case.trace is not None and bool(_failures(case.trace))
 
 
 def _no_model_answered(case: Case) -> bool:
@@ -401,7 +403,7 @@ def _not_recorded(case: Case) -> bool:
         for message in call.output_messages
     ):  # fmt: skip
         return False
-    return all(span.error is None and span.output is None for span in ends(case.trace))
+    return not _failures(case.trace) and all(span.output is None for span in ends(case.trace))
 
 
 def _may_answer(trace: Trace) -> bool:

@@ -311,7 +311,7 @@ def _contents_unknown(trace: Trace) -> bool:
     One answer that was not captured is enough where its model was offered tools, or where the history of another model
     call holds calls that its own does not; an agent that was offered some shows none where no model's call is there.
     A span without contents beside another of the same response hides none, nor does one below the span of its call, or
-    around spans that show what was answered.
+    around spans that were offered the same tools and show what was answered.
     A model that stopped for the sake of calls made some, which some clients leave out.
     """
     if any(each.finish_reason == "tool_calls" for each in trace.models):
@@ -319,7 +319,7 @@ def _contents_unknown(trace: Trace) -> bool:
     spoken = [each for each in trace.models if each.output is not None or each.output_messages]
     shown = {each.response_id for each in spoken} - {None}
     below = Counter(each.parent_id for each in trace.models)
-    shown_below = Counter(each.parent_id for each in spoken)
+    shown_below = Counter((each.parent_id, each.tool_definitions) for each in spoken)
     silent = [
         each
         for each in trace.models
@@ -328,7 +328,7 @@ def _contents_unknown(trace: Trace) -> bool:
         and not each.output_messages
         and each.response_id not in shown
         and not (below[each.parent_id] == 1 and _shown_above(trace, each))
-        and not 0 < below[each.span_id] == shown_below[each.span_id]
+        and not 0 < below[each.span_id] == shown_below[each.span_id, each.tool_definitions]
     ]
     most = max(map(_in_history, trace.models), default=0) if silent else 0
     if any(span.tool_definitions or _in_history(span) < most for span in silent):

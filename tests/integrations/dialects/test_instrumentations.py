@@ -2076,3 +2076,14 @@ def test_messages_of_the_newer_conventions_that_aws_s_distribution_moves_into_a_
         each.result for each in score(case, RUBRICS["run_health"], created_at="").scores if each.metric == "answered"
     ]
     assert getattr(found, "value", None) == (1.0 if text else 0.0)
+
+
+def test_a_chat_that_is_pasted_into_a_question_is_no_record_of_messages_in_strands_log_records() -> None:
+    pasted = json.dumps([{"role": "user", "parts": [{"text": "Is it late?"}]}])
+    record = RawEvent(name="strands.telemetry.tracer", time_ns=5, attributes={
+        "input": {"messages": [{"role": "user", "content": pasted}]},
+        "output": {"messages": [{"role": "assistant", "content": "A question about a delay."}]},
+    })  # fmt: skip
+    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "Desk"}
+    span = normalise(_raw("invoke_agent Desk", "strands.telemetry.tracer", attributes=attributes, events=(record,)))
+    assert span.output == "A question about a delay."

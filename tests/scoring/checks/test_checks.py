@@ -272,6 +272,20 @@ def test_arguments_are_those_that_their_json_states_and_unknown_ones_break_no_sc
 
 
 @pytest.mark.parametrize(
+    ("schema", "arguments", "value"),
+    [
+        ({"type": "string"}, '{"match": "A-1"}', 1.0), ({"type": "string"}, {"match": "A-1"}, 0.0),
+        ({"type": "string", "pattern": "^SELECT "}, "DROP TABLE orders", 0.0), ({"pattern": "^SELECT "}, "DROP", 0.0),
+        ({"enum": ["open", "closed"]}, "lost", 0.0), ({"type": "string"}, None, Unavailable),
+        ({"$ref": "#/$defs/id", "$defs": {"id": {"required": ["id"]}}}, '{"order": 1}', 0.0),
+    ],
+)  # fmt: skip
+def test_the_arguments_of_a_tool_that_takes_a_text_are_that_text(schema, arguments, value):
+    found = measured({"tool-args": {"ask": schema}}, tools_used=(ToolCall(name="ask", arguments=arguments),))
+    assert isinstance(found, value) if isinstance(value, type) else found.value == value
+
+
+@pytest.mark.parametrize(
     ("on", "about", "value"),
     [
         ("input", {"input": "x marks"}, 1.0),

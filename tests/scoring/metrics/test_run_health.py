@@ -876,17 +876,30 @@ def test_a_check_of_the_answer_that_was_cut_off_leaves_the_answer_whole() -> Non
     ((model("m2", 5, calls=[("find_ship", {"port": "Riga"})], finish="tool_calls"),), 0.0),
 ])  # fmt: skip
 def test_the_error_of_a_tool_that_an_agent_got_over_is_none_of_the_workflow_around_it(after, value) -> None:
-    whole = span("w", None, SpanKind.CHAIN, 0, error="ValueError: no port", name="workflow")
+    error = "Error running tool (non-fatal): no port"
+    whole = span("w", None, SpanKind.CHAIN, 0, error=error, name="workflow")
+    whole = replace(whole, end_ns=100 * MS)
     agent = span("agent", "w", SpanKind.AGENT, 1, agent="harbour")
-    failed = tool("t1", 3, error="ValueError: no port")
-    case = extract(trace(whole, agent, model("m1", 2, calls=[("find_ship", {"port": "Riga"})]), failed, *after))
-    assert values(judged(case))["completed"] == value
-    raised = extract(trace(whole, replace(agent, error="ValueError: no port"), SOUND[0], failed, *after))
-    assert values(judged(raised))["completed"] == 0.0
-    other = extract(trace(replace(whole, error="ValueError: no berth"), agent, SOUND[0], failed, *after))
-    assert values(judged(other))["completed"] == 0.0
-    by_code = extract(trace(replace(whole, error="500"), agent, SOUND[0], replace(failed, error="500"), *after))
-    assert values(judged(by_code))["completed"] == 0.0
+    failed = tool("t1", 3, error=error)
+
+    def found(*spans):
+        return values(judged(extract(trace(*spans))))
+
+    asked = model("m1", 2, calls=[("find_ship", {"port": "Riga"})])
+    sound = found(whole, agent, asked, failed, *after)
+    assert (sound["completed"], sound["step_success"]) == (value, 1.0)
+    raised = replace(agent, error=error, end_ns=100 * MS)
+    other = replace(whole, error="ValueError: no berth")
+    bare = [replace(each, error="500") for each in (whole, failed)]
+    worded = [replace(each, error="ValueError: no port") for each in (whole, failed)]
+    for spans in (
+        (whole, raised, asked, failed), (other, agent, asked, failed), (bare[0], agent, asked, bare[1]),
+        (worded[0], agent, asked, worded[1]),
+        (whole, agent, asked, failed, replace(agent, span_id="next", start_ns=7 * MS, end_ns=8 * MS, error="refused")),
+        (whole, agent, asked, failed, tool("t2", 7, error=error)),
+        (whole, agent, asked, failed, span("save", "w", SpanKind.CHAIN, 7, error=error)),
+    ):  # fmt: skip
+        assert found(*spans, *after)["completed"] == 0.0
 
 
 @pytest.mark.parametrize(("said", "answered"), [
@@ -910,6 +923,7 @@ def test_a_model_call_without_contents_hides_no_call_of_a_tool_where_it_is_aroun
     shown = model("m1", 2, "Aurora sails at 9.", parent="m0")
     assert run(around, shown).tools_used == ()
     assert run(around, shown, span("m2", "m0", SpanKind.LLM, 3, tool_definitions=OFFER)).tools_used is None
+    assert run(around, model("m1", 2, "It is safe.", parent="m0", tool_definitions=())).tools_used is None
 
 
 def test_an_agent_whose_answer_was_not_captured_is_not_blamed_for_trying_no_tool() -> None:

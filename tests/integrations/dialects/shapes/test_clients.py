@@ -375,11 +375,12 @@ def test_a_stream_that_azure_s_library_shows_to_have_ended_without_a_message_is_
     unsaid, ended = event("gen_ai.user.message", role="user"), event("gen_ai.choice", index=0, finish_reason="stop")
     turn = event("gen_ai.assistant.message", role="assistant", content="On its way.")
     calls = event("gen_ai.choice", index=0, finish_reason="tool_calls")
+    more = event("gen_ai.choice", index=0, finish_reason="stop", completion="On its way.")
     given: Attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
     answers = (_span("chat m", given, *events).output_messages for events in (
-        (asked, ended), (unsaid, ended), (asked, calls), (asked, turn, ended),
+        (asked, ended), (unsaid, ended), (asked, calls), (asked, turn, ended), (asked, more),
     ))  # fmt: skip
-    assert [[m.text for m in each if not m.withheld] for each in answers] == [[""], [], [], ["On its way."]]
+    assert [[m.text for m in each if not m.withheld] for each in answers] == [[""], [], [], ["On its way."], []]
 
 
 @pytest.mark.parametrize(("asked", "reasons", "withheld"), [
@@ -400,6 +401,8 @@ def test_what_langchain_s_tracer_for_azure_masks_is_withheld_and_an_answer_alone
     assert found.output in (None, "")
     assert found.input == (None if "[" in asked else asked)
     assert (found.capture_switch is None) == (asked != "[redacted]")
+    brief = json.dumps([*json.loads(said("system", "Be brief.")), *json.loads(said("user", "[redacted]"))])
+    assert all(m.withheld for m in _span("chat m", {**given, "gen_ai.input.messages": brief}).output_messages)
     beside = {**given, "gen_ai.output.messages": said("assistant", "It is [redacted].")}
     assert _span("chat m", beside).output == "It is [redacted]."
     call = {"type": "tool_call", "id": "c", "name": "lookup", "arguments": "[redacted]"}
