@@ -20,6 +20,7 @@ from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import NAME_LENGTH, EndReason
 from sidejudge.scoring.result.result import Failed, is_behind
 from sidejudge.scoring.status.service_status import OTHER, SilenceCause
+from sidejudge.scoring.status.status import NONE_BEHIND, Behind
 from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import Verdict
@@ -273,19 +274,19 @@ class _Minute:
     """Weights of a key's traces within a minute.
 
     ``asked`` came to wait for an answer. ``ended`` waited and no longer do: ``answered`` with a verdict, ``passed`` of
-    these; ``late`` got none because too many waited. ``plain`` waited for nothing, ``plain_passed`` of these.
-    ``answers`` is how many were answered, ``undrawn`` the weight of those that a spent budget left out.
+    these; ``late`` got none because too many waited. ``answers`` is how many were answered, ``undrawn`` the weight of
+    those that a spent budget left out. ``plain``: whether some were decided without waiting.
     """
 
+    at: int
     asked: float = 0.0
     ended: float = 0.0
     answers: int = 0
     answered: float = 0.0
     passed: float = 0.0
     late: float = 0.0
-    plain: float = 0.0
-    plain_passed: float = 0.0
     undrawn: float = 0.0
+    plain: bool = False
 
 
 class Awaited:
@@ -293,9 +294,8 @@ class Awaited:
 
     Those that words decide are there meanwhile, and are not like the rest. What waits because of an outage may pass and
     may fail. What waits for longer than ``_SLOW_NS`` behind a judge that is merely slow, or waited too long there, is
-    taken to be like what that judge answered within ``window_ns``: it counts for as many traces as would have to pass,
-    or fail, to make the pass ratio of the verdicts that of all traces; for none where nothing is decided by words.
-    Before ``_ANSWERS`` are known it may pass and may fail as well.
+    taken to be like what that judge answered within ``window_ns`` (``behind``); it does not count where nothing is
+    decided by words. Before ``_ANSWERS`` are known it may pass and may fail as well.
 
     Those that a spent budget left without an answer count for ``window_ns``: none of their kind is in the sample.
 
@@ -349,8 +349,7 @@ class Awaited:
             minute.answered += weight
             minute.passed += weight * verdict.passed
         else:
-            minute.plain += weight
-            minute.plain_passed += weight * verdict.passed
+            minute.plain = True
 
     def unreached(self, key: Key, weight: float, at_ns: int) -> None:
         """A spent budget left so many traces without an answer."""
@@ -367,10 +366,15 @@ class Awaited:
                     del self._minutes[each]
         if key not in self._minutes and len(self._minutes) >= _KEYS:
             key = Key(OTHER, OTHER, key.rubric)
-        return self._minutes.setdefault(key, {}).setdefault(minute, _Minute())
+        return self._minutes.setdefault(key, {}).setdefault(minute, _Minute(minute))
 
-    def restore(self, store: Store, now_ns: int) -> None:
-        """Count what a spent budget left without an answer before a restart."""
+    def restore(self, store: Store, now_ns: int, waited: Iterable[Key] = ()) -> None:
+        """Count what a spent budget left without an answer before a restart.
+
+        Of keys that ``waited`` then, words may have decided some.
+        """
+        for key in waited:
+            self._minute(key, now_ns).plain = True
         for service, environment, rubric, weight, at_ns in store.unreached_since(now_ns - self._window_ns):
             if at_ns <= now_ns:
                 self.unreached(Key.of(service, environment, rubric), weight, at_ns)
@@ -406,26 +410,26 @@ class Awaited:
             + (0.0 if _shown(minutes) else self._unlike(key, minutes, now_ns))
         )
 
-    def behind(self, key: Key, now_ns: int) -> float:
-        """How many traces would have to pass under a key, where it is negative fail, for those behind a slow judge."""
-        minutes = self._within(key, now_ns)
-        if not _shown(minutes) or not (missing := self._unlike(key, minutes, now_ns)):
-            return 0.0
-        answered, judged_passed = sum(each.answered for each in minutes), sum(each.passed for each in minutes)
-        known = answered + sum(each.plain for each in minutes)
-        passed, judged = judged_passed + sum(each.plain_passed for each in minutes), judged_passed / answered
-        more = missing * (judged * known - passed)
-        if more > 0:
-            return more / (known - passed + missing * (1 - judged))
-        return more / (passed + missing * judged) if passed else 0.0
+    def behind(self, key: Key, now_ns: int, since_ns: int = 0) -> Behind:
+        """What waits, or waited too long, behind a slow judge under a key, of what came since a time, in ns.
 
-    def all_behind(self, now_ns: int) -> dict[Key, float]:
+        It is like what was answered since, or, where that is too little, within ``window_ns``.
+        """
+        minutes = self._within(key, now_ns)
+        if not _shown(minutes):
+            return NONE_BEHIND
+        since = [each for each in minutes if each.at >= since_ns // MINUTE_NS]
+        shown = since if _shown(since) else minutes
+        missing = self._unlike(key, since, now_ns)
+        return Behind(missing, missing * sum(each.passed for each in shown) / sum(each.answered for each in shown))
+
+    def all_behind(self, now_ns: int) -> dict[Key, Behind]:
         """``behind`` of each key that has some."""
         found = {key: self.behind(key, now_ns) for key in self._minutes}
-        return {key: behind for key, behind in found.items() if behind}
+        return {key: behind for key, behind in found.items() if behind.traces}
 
     def _within(self, key: Key, now_ns: int) -> list[_Minute]:
-        return [each for at, each in self._minutes.get(key, {}).items() if self._counts(at, now_ns)]
+        return [each for each in self._minutes.get(key, {}).values() if self._counts(each.at, now_ns)]
 
     def _unlike(self, key: Key, minutes: list[_Minute], now_ns: int) -> float:
         """The weight of traces that a slow judge has not answered; 0 where nothing else is decided by words."""

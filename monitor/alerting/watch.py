@@ -42,9 +42,11 @@ from sidejudge.scoring.status.service_status import (
     StatusChange,
 )
 from sidejudge.scoring.status.status import (
+    NONE_BEHIND,
     WAITS,
     WORST_FIRST,
     Appraisal,
+    Behind,
     Drops,
     Policy,
     Status,
@@ -142,9 +144,11 @@ class Watch:
         self.why_silent: Callable[[str, int], SilenceCause] = lambda _service, _since_ns: SilenceCause.UNKNOWN
         """Why a service has had no verdict since a time, in ns."""
         self.awaited: Callable[[Key, int], float] = lambda _key, _now_ns: 0.0
-        self.behind: Callable[[Key, int], float] = lambda _key, _now_ns: 0.0
         """How many traces stand for those of a key that wait for an answer at a time, in ns."""
-        self._waited: dict[Key, float] = {}
+        self.behind: Callable[[Key, int, int], Behind] = lambda _key, _now_ns, _since_ns: NONE_BEHIND
+        """Those behind a slow judge at a time, of what came since another, in ns."""
+        self.waited: dict[Key, float] = {}
+        """How many traces waited at the last look, also before a restart, or did behind a slow judge."""
         self._waited_until_ns: int | None = None
         self._by_id = {condition.id: condition for condition in self.conditions}
         self._tracked: dict[Key, Tracked] = {}
@@ -265,7 +269,8 @@ class Watch:
             self.cursor_ns = facts.now_ns
         self._waited_until_ns = self._waited_until_ns or facts.now_ns + READ_AGAIN_NS
         if facts.now_ns >= self._waited_until_ns:
-            self._waited = {key: weight for key in keys if (weight := self.awaited(key, facts.now_ns))}
+            waits = ((key, self.awaited(key, facts.now_ns) + self.behind(key, facts.now_ns, 0).traces) for key in keys)
+            self.waited = {key: weight for key, weight in waits if weight}
         windows, adaptive = [], self.declared.policy.mode == "adaptive"
         waiting: dict[Key, float] = {}
         slices = sum(tracked.sliced.series for tracked in self._tracked.values())  # added up once, not for each key
@@ -333,7 +338,7 @@ class Watch:
         kept |= {_SLICES + json.dumps(key): stated for key, stated in self._kept_slices.items()}
         kept |= {_ALERT + fingerprint(*place): json.dumps(stated) for place, stated in self.stated_alerts()}
         judges = {name: [[*each], self.begun_ns.get(name, 0)] for name, each in self._judges.items()}
-        waited = json.dumps([[*each] for each in self._waited.items()])
+        waited = json.dumps([[*each] for each in self.waited.items()])
         return {
             **kept, **self.metrics.to_memory(), "cursor": str(self.cursor_ns), _JUDGES: json.dumps(judges),
             _WAITED: waited,
@@ -345,7 +350,7 @@ class Watch:
         ``rubrics``: those that there are; None: any. Of one that is gone nothing is known any more.
         """
         self.cursor_ns = int(kept.get("cursor", "0"))
-        self._waited = {Key(*key): float(weight) for key, weight in json.loads(kept.get(_WAITED, "[]"))}
+        self.waited = {Key(*key): float(weight) for key, weight in json.loads(kept.get(_WAITED, "[]"))}
         self._waited_until_ns = None
         self.metrics.restore(kept)
         for name, record in kept.items():
@@ -445,7 +450,7 @@ class Watch:
         """How many traces stand for those of a key that wait for an answer, also while a start reads them again."""
         waiting = self.awaited(key, now_ns)
         if self._waited_until_ns is None or now_ns < self._waited_until_ns:
-            waiting = max(waiting, self._waited.get(key, 0.0))
+            waiting = max(waiting, self.waited.get(key, 0.0))
         return waiting
 
     def _since_fall(self, key: Key, now_ns: int) -> ServiceStatus | None:
@@ -530,7 +535,7 @@ class Watch:
         if held is None:
             so_far = f"decided within {Duration(self.declared.look_ns)}; so far {moment.appraisal.reason}"
             return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, so_far))
-        if (instead := _instead(held.status, moment, mildest, self.behind(key, now_ns))) is not None:
+        if (instead := _instead(held.status, moment, mildest, self.behind(key, now_ns, 0))) is not None:
             found = replace(current, appraisal=_stated(replace(held, status=instead), moment, self.declared))
         else:
             found = replace(current, appraisal=_stated(held, moment, self.declared), since_ns=held.since_ns)
@@ -542,16 +547,17 @@ class Watch:
         """The status if all traces that wait for an answer, or got none, pass; None where it does not depend on them.
 
         An alarm on a fall rests on the verdicts since, which are few beside those of the window; what got no answer
-        before the fall does not bear on it.
+        before the fall, or waits since before behind a slow judge, does not bear on it.
         """
         limits, level = found.thresholds, found.appraisal.status
-        behind = self.behind(key, now_ns)
-        if (not found.waiting and not behind) or found.silence is not None:
+        if found.silence is not None:
             return None
+        behind = self.behind(key, now_ns, 0)
         reach = left_open(found.estimate, found.waiting, limits.warning, limits.critical, behind=behind)
         fallen = self._since_fall(key, now_ns) if level in ALARMS else None
         if fallen is not None and (since := fallen.estimate) is not None:
             waiting = fallen.waiting + self._still_awaited(key, now_ns)
+            behind = self.behind(key, now_ns, self._tracked[key].fell_ns or 0)
             if reach is None:
                 limit = limits.critical if level is Status.CRITICAL else limits.warning
                 reach = left_open(since, waiting, limit, behind=behind)
@@ -568,10 +574,12 @@ class Watch:
     def _change(self, key: Key, tracked: Tracked, moment: ServiceStatus, now_ns: int) -> StatusChange | None:
         """The change detector; where verdicts since the change, and all that waits, may turn it, as its alert is."""
         change = tracked.change(self.declared, self._pace(key))
-        behind = self.behind(key, now_ns)
-        if change is None or (not moment.waiting and not behind):
+        if change is None:
             return change
         since_ns = change.since_ns if change.alarmed else None
+        behind = self.behind(key, now_ns, since_ns or 0)
+        if not moment.waiting and not behind.traces:
+            return change
         since = self._windows.status(key, now_ns, self.declared.policy_of(key.rubric), since_ns=since_ns)
         waiting = since.waiting + self._still_awaited(key, now_ns)
         turns = may_turn(since.estimate, waiting, change.good, below=change.alarmed, behind=behind)
@@ -671,14 +679,15 @@ def _look_at(moment: ServiceStatus, with_margin: Status) -> Look:
     )  # fmt: skip
 
 
-def _instead(held: Status, moment: ServiceStatus, mildest: Status | None, behind: float) -> Status | None:
+def _instead(held: Status, moment: ServiceStatus, mildest: Status | None, behind: Behind) -> Status | None:
     """What is shown in place of the status in force, which the figures of this moment rule out or leave open."""
     if mildest is not None and held in ALARMS:
         return None
     if mildest is not None and held is Status.HEALTHY:
         known, warning = moment.estimate, moment.thresholds.warning
-        fails = behind < 0 and may_turn(known, 0.0, warning, below=False, behind=behind)
-        if fails or mostly_waits(known, moment.waiting):
+        ratio = warning if known is None else round(known.pass_ratio, 9)
+        lowest = ratio if known is None else both_ways(ratio, known.weight_sum, 0.0, behind)[0]
+        if lowest < min(ratio, warning) or mostly_waits(known, moment.waiting):
             return Status.INSUFFICIENT_DATA
     return contradicted(held, _look_at(moment, moment.appraisal.status))
 

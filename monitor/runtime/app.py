@@ -116,7 +116,7 @@ class Monitor(MonitorParts):
             self.annotating.restore()
         await self.former_draw.restore()
         await self.verdicts.restore(self.clock_ns())
-        await asyncio.to_thread(self.awaited.restore, self.store, self.clock_ns())
+        await asyncio.to_thread(self.awaited.restore, self.store, self.clock_ns(), self.watch.waited)
         self.commit.restore(self.clock_ns())
         self.baselines.restore()
         if self.drift is not None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from sidejudge.scoring.lexical.amount import amount, beside
 from sidejudge.scoring.statistics.estimate import Estimate
@@ -230,8 +230,18 @@ def lies_below(estimate: Estimate | None, threshold: float) -> bool:
     return estimate is not None and round(estimate.upper, 9) < threshold
 
 
+class Behind(NamedTuple):
+    """How many traces wait behind a slow judge, and how many of them pass if they are like what it answered."""
+
+    traces: float = 0.0
+    passed: float = 0.0
+
+
+NONE_BEHIND: Final = Behind()
+
+
 def left_open(
-    estimate: Estimate | None, waiting: float, *limits: float, behind: float = 0.0
+    estimate: Estimate | None, waiting: float, *limits: float, behind: Behind = NONE_BEHIND
 ) -> tuple[float, float] | None:
     """The pass ratio if all ``waiting`` traces fail, and if all pass; None where no limit lies between the two.
 
@@ -239,25 +249,27 @@ def left_open(
     Those that need no answer are unlike them: where one judges by words first, what words decide passes or fails.
     ``behind`` is as in ``both_ways``.
     """
-    if estimate is None or (waiting <= 0 and not behind):
+    if estimate is None or (waiting <= 0 and not behind.traces):
         return None
     lowest, highest = both_ways(estimate.pass_ratio, estimate.weight_sum, waiting, behind)
     return (lowest, highest) if any(lowest < limit <= highest for limit in limits) else None
 
 
-def both_ways(ratio: float, weight: float, waiting: float, behind: float = 0.0) -> tuple[float, float]:
+def both_ways(ratio: float, weight: float, waiting: float, behind: Behind = NONE_BEHIND) -> tuple[float, float]:
     """A ratio over traces of this weight in all, if all ``waiting`` ones besides fail, and if all pass.
 
-    ``behind`` more may pass, where it is negative fail, or not be there at all.
+    The lower and the higher one of with those ``behind`` and without them.
     """
     passed = ratio * weight
-    lowest, most = passed / (weight + waiting + max(0.0, -behind)), waiting + max(0.0, behind)
-    return round(lowest, 9), round((passed + most) / (weight + most), 9)
+    among = ((passed, weight + waiting), (passed + behind.passed, weight + waiting + behind.traces))
+    return round(min(p / w for p, w in among), 9), round(max((p + waiting) / w for p, w in among), 9)
 
 
-def may_turn(estimate: Estimate | None, waiting: float, limit: float, *, below: bool, behind: float = 0.0) -> bool:
+def may_turn(
+    estimate: Estimate | None, waiting: float, limit: float, *, below: bool, behind: Behind = NONE_BEHIND
+) -> bool:
     """Whether ``waiting`` traces could lift a ratio that is ``below`` a limit to it, or bring another below it."""
-    if estimate is None or (waiting <= 0 and not behind):
+    if estimate is None or (waiting <= 0 and not behind.traces):
         return False
     lowest, highest = both_ways(estimate.pass_ratio, estimate.weight_sum, waiting, behind)
     return highest >= limit if below else lowest < limit

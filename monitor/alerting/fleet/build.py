@@ -33,6 +33,7 @@ from sidejudge.scoring.alerts.lifecycle import Posted
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import FleetMonitor, FleetReport, MonitorState, ServiceStatus
+from sidejudge.scoring.status.status import Behind
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .document import FleetDocument
@@ -97,7 +98,7 @@ def fleet_parts(
     rubrics: Mapping[str, Rubric], store: Store, notifications: Notifications, count: AlertListener,
     labels: Callable[[], Mapping[str, LabelSums]], clock_ns: Callable[[], int], hash_key: bytes = b"",
     waiting: Callable[[int], Mapping[Key, float]] = lambda _now_ns: {},
-    behind: Callable[[int], Mapping[Key, float]] = lambda _now_ns: {},
+    behind: Callable[[int], Mapping[Key, Behind]] = lambda _now_ns: {},
 ) -> FleetParts:  # fmt: skip
     """The status of the fleet over these parts of a monitor; ``board`` shows it from now on."""
 

@@ -230,11 +230,10 @@ WAITING: Final = "waiting"
 """The name under which a monitor publishes what waits there, beside its slices: a version before it passes it over."""
 BEHIND: Final = "behind"
 """The same of what waits there behind a slow judge."""
+BEHIND_PASSED: Final = "behind_passed"
+"""And of how many of those pass if they are like what it answered."""
 _WAITING: Final = msgspec.json.Decoder(
     Annotated[list[tuple[str, str, str, str | None, Weight]], msgspec.Meta(max_length=MOST_KEYS)]
-)
-_BEHIND: Final = msgspec.json.Decoder(
-    Annotated[list[tuple[str, str, str, str | None, Part]], msgspec.Meta(max_length=MOST_KEYS)]
 )
 
 
@@ -244,14 +243,10 @@ def encoded_waiting(weights: Mapping[Key, float], versions: Mapping[str, str]) -
     return zlib.compress(json.dumps(stated, separators=(",", ":")).encode(), 6)
 
 
-def decoded_waiting(name: str, body: bytes) -> Iterator[tuple[Key, str | None, float]]:
-    """Key, rubric version and weight from the output of ``encoded_waiting``; ``ValueError`` for anything else.
-
-    ``name`` is ``WAITING``, or ``BEHIND``, where weights may be negative.
-    """
-    decoder = _BEHIND if name == BEHIND else _WAITING
+def decoded_waiting(body: bytes) -> Iterator[tuple[Key, str | None, float]]:
+    """Key, rubric version and weight from the output of ``encoded_waiting``; ``ValueError`` for anything else."""
     try:
-        for service, environment, rubric, rubric_version, weight in decoder.decode(_unpacked(body)):
+        for service, environment, rubric, rubric_version, weight in _WAITING.decode(_unpacked(body)):
             yield Key(service, environment, rubric), rubric_version, weight
     except (zlib.error, ValueError, msgspec.MsgspecError) as error:
         raise ValueError(f"not what waits: {error}") from error

@@ -38,14 +38,16 @@ from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
 from sidejudge.scoring.alerts.lifecycle import Posted
 from sidejudge.scoring.alerts.quality import metric_conditions, quality
 from sidejudge.scoring.statistics.ppi import LabelSums
+from sidejudge.scoring.status.status import Behind
 from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 from .document import DOCUMENT, REMEDY, FleetDocument, read_document, settings_digest
 from .publish import SlicePublisher
-from .slices import BEHIND, MOST_AHEAD, MOST_BYTES, SLICE_NS, WAITING, encoded_waiting, end_ns, slice_of
+from .slices import BEHIND, BEHIND_PASSED, MOST_AHEAD, MOST_BYTES, SLICE_NS, WAITING, encoded_waiting, end_ns, slice_of
 from .windows import MAX_KEYS, FleetValues, FleetWindows, InForce, divided
 
 log = logging.getLogger("sidejudge.fleet")
+_WAITS: Final = frozenset({WAITING, BEHIND, BEHIND_PASSED})
 
 LEASE: Final = "alerts"
 ALONE_AFTER_S: Final = 600.0
@@ -126,7 +128,7 @@ class FleetStatus:
         illustrated: an event with examples.
         undelivered: how many notices wait for their receivers here.
         waiting: what waits for an answer here at a time, in ns, as how many traces stand for it.
-        behind: what waits here behind a slow judge likewise, as how many would have to pass, or, negative, to fail.
+        behind: what waits here behind a slow judge likewise.
         labels: people's labels by rubric, of the whole fleet (``alerts.corrected``).
         hash_key: what traces are drawn by, the same in all of the fleet.
         clock_s: seconds that never go back.
@@ -138,10 +140,10 @@ class FleetStatus:
         in_force: InForce = lambda _, __: True, illustrated: Callable[[AlertEvent], AlertEvent] = lambda event: event,
         undelivered: Callable[[], int] = lambda: 0, labels: Callable[[], Mapping[str, LabelSums]] = dict,
         waiting: Callable[[int], Mapping[Key, float]] = lambda _now_ns: {},
-        behind: Callable[[int], Mapping[Key, float]] = lambda _now_ns: {},
+        behind: Callable[[int], Mapping[Key, Behind]] = lambda _now_ns: {},
         hash_key: bytes = b"", clock_s: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self.name, self._waits, self._read_again_ns = name, {WAITING: waiting, BEHIND: behind}, 0
+        self.name, self._waiting, self._behind, self._read_again_ns = name, waiting, behind, 0
         self._has_waited: frozenset[str] = frozenset()
         self._clock_s, self._known_s = clock_s, clock_s()
         self.document: FleetDocument | None = None
@@ -220,7 +222,7 @@ class FleetStatus:
         async with transaction() as tables:
             held = await tables.own()
         own = {_number(name): body for name, body in held.items()}
-        self._has_waited, self._read_again_ns = frozenset(self._waits) & set(held), now_ns + READ_AGAIN_NS
+        self._has_waited, self._read_again_ns = _WAITS & set(held), now_ns + READ_AGAIN_NS
         latest = slice_of(now_ns) + MOST_AHEAD
         await self._publisher.known({n: body for n, body in own.items() if 0 <= n <= latest}, now_ns)
         self._is_known = True
@@ -264,8 +266,12 @@ class FleetStatus:
         What an earlier run of this monitor has left there is over, or waits again.
         """
         rows = {str(number): body for number, body in slices.items()}
-        for name, waits in self._waits.items():
-            weights = waits(now_ns)
+        behind = self._behind(now_ns)
+        for name, weights in (
+            (WAITING, self._waiting(now_ns)),
+            (BEHIND, {key: each.traces for key, each in behind.items()}),
+            (BEHIND_PASSED, {key: each.passed for key, each in behind.items()}),
+        ):
             if weights or (name in self._has_waited and now_ns >= self._read_again_ns):
                 self._has_waited = self._has_waited - {name} if not weights else self._has_waited | {name}
                 rows[name] = encoded_waiting(weights, self._publisher.versions({key.rubric for key in weights}))
@@ -492,7 +498,7 @@ class _Leader:
     def _take(self, rows: Sequence[WindowRow], now_ns: int) -> None:
         oldest = slice_of(now_ns - self._declared.reach_ns)
         for monitor, name, body, age_s in rows:
-            if name in (WAITING, BEHIND):
+            if name in _WAITS:
                 try:
                     self._windows.put_waiting(monitor, name, now_ns - int(age_s * 1e9), body)
                 except ValueError as error:

@@ -36,9 +36,20 @@ from sidejudge.scoring.statistics.sums import ExactSums
 from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, corrected
 from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus
-from sidejudge.scoring.status.status import Drops, Policy, appraise
+from sidejudge.scoring.status.status import Behind, Drops, Policy, appraise
 
-from .slices import BEHIND, MOST_BYTES, SLICE_NS, WAITING, KeySlice, decoded, decoded_waiting, digest, end_ns
+from .slices import (
+    BEHIND,
+    BEHIND_PASSED,
+    MOST_BYTES,
+    SLICE_NS,
+    WAITING,
+    KeySlice,
+    decoded,
+    decoded_waiting,
+    digest,
+    end_ns,
+)
 
 MAX_KEYS: Final = 20_000
 """Services under rubrics that are kept apart; the rest share the service ``__other__``."""
@@ -109,9 +120,9 @@ class FleetWindows:
     def put_waiting(self, monitor: str, name: str, at_ns: int, body: bytes) -> None:
         """Take in what waits for an answer at a monitor, as of this time. Raises ``ValueError``: it is nothing such.
 
-        ``name`` is ``WAITING`` or ``BEHIND``.
+        ``name`` is ``WAITING``, ``BEHIND`` or ``BEHIND_PASSED``.
         """
-        found = {key: weight for key, by, weight in decoded_waiting(name, body) if self._in_force(key.rubric, by)}
+        found = {key: weight for key, by, weight in decoded_waiting(body) if self._in_force(key.rubric, by)}
         self._waiting[monitor, name] = at_ns, found
 
     def waiting(self, key: Key, _now_ns: int) -> float:
@@ -121,9 +132,10 @@ class FleetWindows:
         """
         return self._waits.get(WAITING, {}).get(key, 0.0)
 
-    def behind(self, key: Key, _now_ns: int) -> float:
-        """The same of what waits behind slow judges: how many would have to pass; where it is negative, fail."""
-        return self._waits.get(BEHIND, {}).get(key, 0.0)
+    def behind(self, key: Key, _now_ns: int, _since_ns: int) -> Behind:
+        """The same of all that waits behind slow judges: nobody states since when."""
+        traces = self._waits.get(BEHIND, {}).get(key, 0.0)
+        return Behind(traces, min(traces, self._waits.get(BEHIND_PASSED, {}).get(key, 0.0)))
 
     def put(self, monitor: str, number: int, body: bytes) -> dict[Key, Counter[First | SliceFirst]]:
         """Take in a monitor's slice, in place of an earlier state of the same.

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
 from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.observation import Key, Observation
@@ -176,7 +177,7 @@ def test_what_got_no_answer_in_an_outage_counts_both_ways_as_what_waits_does(mod
 
 
 def behind_a_slow_judge(played: Played, awaited: Awaited, line: deque, minutes: int, **more) -> list[Status]:
-    """Traces of which words refute some, and a judge approves the others, four a minute."""
+    """Traces of which words refute some, and a judge approves the others, or so many of them, four a minute."""
     statuses = []
     for _ in range(minutes):
         for _ in range(more["per_minute"]):
@@ -186,9 +187,10 @@ def behind_a_slow_judge(played: Played, awaited: Awaited, line: deque, minutes: 
                 answered_by(played, awaited, name, passed=False)
             else:
                 awaited.waits(name, {KEY: 20.0}, played.now_ns)
-                line.append(name)
+                line.append((name, "approved" not in more or played.chance.random() < more["approved"]))
         for _ in range(min(4, len(line))):
-            answered_by(played, awaited, line.popleft(), passed=True)
+            name, passed = line.popleft()
+            answered_by(played, awaited, name, passed=passed)
         statuses += played.minutes(1, per_minute=0)
     return statuses
 
@@ -205,13 +207,44 @@ def test_what_words_refute_in_a_burst_raises_no_alarm_while_a_slow_judge_has_the
     played, awaited, line = Played(replace(QUICK, policy=Policy(mode=mode))), Awaited(lambda: False), deque()
     played.watch.awaited, played.watch.behind = awaited.weight, awaited.behind
     assert behind_a_slow_judge(played, awaited, line, 120, per_minute=4, refuted=0.06)[-1] is Status.HEALTHY
-    assert (awaited.weight(KEY, played.now_ns), awaited.behind(KEY, played.now_ns), len(line)) == (0, 0, 0)
+    assert (awaited.weight(KEY, played.now_ns), awaited.behind(KEY, played.now_ns), len(line)) == (0, (0, 0), 0)
     played.reported.clear()
     burst = behind_a_slow_judge(played, awaited, line, 15, per_minute=40, refuted=0.06)
     after = behind_a_slow_judge(played, awaited, line, 45, per_minute=3, refuted=0.06)
     assert set(burst + after) <= {Status.HEALTHY, Status.INSUFFICIENT_DATA}
     (shown,) = played.watch.service_statuses(played.now_ns)
     assert (played.reported, shown.estimate.pass_ratio < 0.87, len(line) > 300) == ([], True, True)
+
+
+@pytest.mark.parametrize("mode", ["bound", "adaptive", "point"])
+def test_what_words_refute_in_a_burst_raises_no_alarm_after_a_restart_either(mode, tmp_path):
+    played, awaited, line = Played(replace(QUICK, policy=Policy(mode=mode))), Awaited(lambda: False), deque()
+    played.watch.awaited, played.watch.behind = awaited.weight, awaited.behind
+    behind_a_slow_judge(played, awaited, line, 120, per_minute=4, refuted=0.06, approved=0.97)
+    behind_a_slow_judge(played, awaited, line, 20, per_minute=40, refuted=0.06, approved=0.97)
+    played, awaited = played.restarted(), Awaited(lambda: False)
+    played.watch.awaited, played.watch.behind = awaited.weight, awaited.behind
+    awaited.restore(Store(tmp_path / "s.sqlite"), played.now_ns, played.watch.waited)
+    played.reported.clear()
+    played.look()
+    for name, _ in line:
+        awaited.waits(name, {KEY: 20.0}, played.now_ns)
+    statuses = behind_a_slow_judge(played, awaited, line, 60, per_minute=4, refuted=0.0, approved=0.97)
+    assert set(statuses) <= {Status.HEALTHY, Status.INSUFFICIENT_DATA}
+    assert ("firing" in [turn for _, turn, _ in played.reported], len(line) > 300) == (False, True)
+
+
+def test_a_fall_that_a_slow_judge_shows_is_noticed_at_once_though_it_answered_otherwise_before():
+    played, awaited, line = Played(replace(QUICK, policy=Policy(mode="adaptive"))), Awaited(lambda: False), deque()
+    played.watch.awaited, played.watch.behind = awaited.weight, awaited.behind
+    behind_a_slow_judge(played, awaited, line, 180, per_minute=4, refuted=0.06, approved=0.97)
+    behind_a_slow_judge(played, awaited, line, 5, per_minute=40, refuted=0.06, approved=0.97)
+    before = len(line)
+    burst = behind_a_slow_judge(played, awaited, line, 15, per_minute=40, refuted=0.06, approved=0.4)
+    after = behind_a_slow_judge(played, awaited, line, 50, per_minute=3, refuted=0.06, approved=0.4)
+    known = before // 4  # minutes until the judge comes to the first one after the fall
+    assert not {Status.WARNING, Status.CRITICAL} & set((burst + after)[:known])
+    assert Status.CRITICAL in (burst + after)[known : known + 15]
 
 
 def test_what_a_slow_judge_refutes_leaves_healthy_what_words_approve_no_longer():
@@ -227,7 +260,7 @@ def test_what_a_slow_judge_refutes_leaves_healthy_what_words_approve_no_longer()
             played.minutes(1, per_minute=0)
     (shown,) = played.watch.service_statuses(played.now_ns)
     assert shown.estimate.pass_ratio > 0.9
-    assert -awaited.behind(KEY, played.now_ns) > 100 * 20
+    assert awaited.behind(KEY, played.now_ns) == (266 * 20, 0)
     assert shown.appraisal.status is Status.INSUFFICIENT_DATA
 
 

@@ -30,7 +30,7 @@ from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Example
-from sidejudge.scoring.status.status import Status
+from sidejudge.scoring.status.status import Behind, Status
 from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS
 from tests.alert_events import event
 from tests.seed_policy import estimate_of
@@ -97,12 +97,13 @@ class Member:
         self.publisher = SlicePublisher(self.windows, WATCHED, lambda _: "1")
         self.undelivered = self.ahead_ns = 0
         self.waiting = self.behind = 0.0
+        self.approved = 1.0
         self.status = FleetStatus(
             name=name, declared=fleet.declared, watched=WATCHED, publisher=self.publisher,
             clock_ns=lambda: fleet.now_ns + self.ahead_ns, pass_on=self._pass_on, note=self._note,
             undelivered=lambda: self.undelivered, illustrated=lambda event: replace(event, examples=(EXAMPLE,)),
             clock_s=lambda: fleet.now_ns / 1e9, waiting=lambda _: {KEY: self.waiting} if self.waiting else {},
-            behind=lambda _: {KEY: self.behind} if self.behind else {},
+            behind=lambda _: {KEY: Behind(self.behind, self.approved * self.behind)} if self.behind else {},
         )  # fmt: skip
 
     async def _pass_on(self, event):
@@ -217,6 +218,16 @@ def test_what_words_refute_first_raises_no_alarm_of_a_fleet_that_waits_for_slow_
     fleet.members[1].behind = fleet.members[2].behind = 0.0
     fleet.run(30, failing=1.0, per_minute=3)
     assert "pass_rate_critical" in fleet.firing(fleet.leader)
+
+
+@pytest.mark.parametrize(("approved", "status"), [(0.8, Status.INSUFFICIENT_DATA), (0.9, Status.HEALTHY)])
+def test_what_waits_for_a_slow_judge_of_one_monitor_weighs_in_a_fleet_as_many_traces_as_it_stands_for(approved, status):
+    fleet = Simulated(3)
+    fleet.run(90, failing=0.1)
+    (shown,) = fleet.leader.status.current(fleet.now_ns).services
+    fleet.members[1].behind, fleet.members[1].approved = 2 * shown.estimate.weight_sum, approved
+    fleet.run(2, failing=0.1)
+    assert fleet.state(fleet.leader) is status
 
 
 @pytest.mark.parametrize("phase_s", [0, 7, 14])
