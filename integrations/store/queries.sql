@@ -68,8 +68,7 @@ DELETE FROM verdicts WHERE trace_id = ?;
 
 -- name: add_verdict
 INSERT INTO verdicts (trace_id, rubric, closed_ns, service, environment, passed, verdict, probability, version)
-VALUES (:trace_id, :rubric, :closed_ns, :service, :environment, :passed, :verdict,
-    json_extract(:verdict, '$.sampling_probability'), json_extract(:verdict, '$.rubric_version'))
+VALUES (:trace_id, :rubric, :closed_ns, :service, :environment, :passed, :verdict, :probability, :version)
 ON CONFLICT (trace_id, rubric) DO UPDATE SET
     closed_ns = excluded.closed_ns, service = excluded.service, environment = excluded.environment,
     passed = excluded.passed, verdict = excluded.verdict, probability = excluded.probability, version = excluded.version;

@@ -148,7 +148,8 @@ def finish(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.
         connection.executemany(sql["referred_put"], referred)
     verdicts = [
         {"trace_id": trace_id, "rubric": v["rubric"], "closed_ns": finished.closed_ns, "service": v.get("service"),
-         "environment": v.get("environment"), "passed": v.get("passed"), "verdict": json_text(v)}
+         "environment": v.get("environment"), "passed": v.get("passed"), "verdict": json_text(v),
+         "probability": v.get("sampling_probability"), "version": v.get("rubric_version")}
         for v in finished.verdicts
     ]  # fmt: skip
     connection.executemany(sql["add_verdict"], verdicts)

@@ -45,13 +45,14 @@ def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> 
     index = TraceIndex(trace)
     root = trace.root or next(iter(trace.tops), None)
     runs = agent_runs(trace, index.agents)
+    agents = _topmost_agents(trace, runs)
     metadata = _metadata(index.metadata)
-    task_input = next(filter(shows, _requested(trace, index, trace.run_root, runs)), None)
+    task_input = next(filter(shows, _requested(trace, index, trace.run_root, agents)), None)
     called = tool_calls(trace, index, runs)
     top = trace.run_root
-    answer = _answer(chain(_answered(trace, index, top, runs), _given(trace, top, runs, called or ())))
-    input_tokens, output_tokens = leaves.tokens(trace, index.usage)
+    answer = _answer(chain(_answered(trace, index, top, agents), _given(trace, top, agents, called or ())))
     calls = leaves.model_calls(trace)
+    input_tokens, output_tokens = leaves.tokens(trace, index.usage, calls)
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
     unread = {
         (each.client, each.source): each
@@ -77,7 +78,7 @@ def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> 
         system_prompt=index.system_prompt
         and next((c.system_prompt for c in calls if c.system_prompt), index.system_prompt),
         latency_e2e_ms=_elapsed_ms(trace, root),
-        latency_model_ms=leaves.model_ms(trace),
+        latency_model_ms=leaves.model_ms(trace, calls),
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         cost_usd=leaves.cost_usd(trace, index.costs),
@@ -101,7 +102,7 @@ def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> 
     )
 
 
-def _requested(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+def _requested(trace: Trace, index: TraceIndex, root: Span | None, agents: Sequence[Span]) -> Iterator[Json]:
     """The request: of the trace, else of its root, the topmost agent, the first model call or the topmost step.
 
     A model call that stands alone is taken for the first.
@@ -109,7 +110,7 @@ def _requested(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequenc
     yield from index.inputs
     if root is not None:
         yield root.input
-    for span in _topmost_agents(trace, runs)[:1]:
+    for span in agents[:1]:
         yield span.input
     calls = speaking(trace)
     if (alone := _stands_alone(calls)) is not None and not index.tools and not index.asking:
@@ -134,10 +135,9 @@ def _stands_alone(calls: Sequence[Span]) -> Span | None:
     return None if any(isinstance(text, str) and text.strip() in shown for text in texts) else answering
 
 
-def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+def _answered(trace: Trace, index: TraceIndex, root: Span | None, tops: Sequence[Span]) -> Iterator[Json]:
     """The answer: of the trace, else of its root, the topmost agent, the last model call or the topmost step."""
     yield from reversed(index.outputs)
-    tops = _topmost_agents(trace, runs)
     if root is not None and not (len(tops) > 1 and root in tops):  # of several roots the first is no other's root
         yield root.output
     agents = sorted(tops, key=lambda span: span.end_ns)[-1:]
@@ -169,10 +169,10 @@ def _says_nothing(call: Span) -> bool:
 
 
 def _given(
-    trace: Trace, root: Span | None, runs: Sequence[Span], called: Sequence[tuple[ToolCall, str]]
+    trace: Trace, root: Span | None, agents: Sequence[Span], called: Sequence[tuple[ToolCall, str]]
 ) -> Iterator[Json]:
     """The answer given by a tool made for it, where nothing else states one and the run did not fail."""
-    if not _failed_without_answer(root, _topmost_agents(trace, runs)[-1:]):
+    if not _failed_without_answer(root, agents[-1:]):
         yield answer_given(call for call, _ in called)
         form = demanded_form(trace)
         yield None if form is None else form.arguments
@@ -220,8 +220,8 @@ def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
     ids = {run.span_id for run in runs if run.kind is SpanKind.AGENT}
     unnamed = (span for span in trace.spans if span.kind is SpanKind.AGENT and span.agent is None)
     ids |= {span.span_id for span in unnamed if span.input is not None or span.output is not None}
-    if not ids:
-        return []
+    if len(ids) < 2:
+        return [span for span in trace.spans if span.span_id in ids]
     level = from_above(trace, 0, lambda span, upper: upper if is_plain(span) else upper + 1)
     highest = min(level[span_id] for span_id in ids)
     return [span for span in trace.spans if span.span_id in ids and level[span.span_id] == highest]
@@ -229,7 +229,7 @@ def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
 
 def shows_text(text: str) -> bool:
     """Whether a text has any visible character."""
-    return any(mark.isprintable() and not mark.isspace() for mark in text)
+    return text[:1].isalnum() or any(mark.isprintable() and not mark.isspace() for mark in text)
 
 
 def shows(value: Json, levels: int = 60) -> bool:

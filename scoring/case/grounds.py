@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -56,7 +57,13 @@ def headless(case: Case) -> bool:
 
 def incomplete(case: Case) -> Unavailable:
     """The words for a trace that may lack a part."""
-    return Unavailable(Reason("the trace is incomplete ({how})", how=own(case.completion or "cut short")))
+    return _incomplete(case.completion or "cut short")
+
+
+@lru_cache(maxsize=16)
+def _incomplete(how: str) -> Unavailable:
+    """One object for all cases, so that their outcome is known (``OutcomeMemo``)."""
+    return Unavailable(Reason("the trace is incomplete ({how})", how=own(how)))
 
 
 def called_tools(case: Case, scenario: Scenario | None) -> tuple[ToolCall, ...] | None:

@@ -101,10 +101,24 @@ def reference(case: Case) -> Json:
 
 
 def over(read: Callable[[Case], T]) -> Callable[[Callable[[T], Result]], Callable[[Case], Result]]:
-    """Make the measure of a case from a measure of a value read from it, read once for all metrics."""
+    """Make the measure of a case from a measure of a value read from it, read once for all metrics.
+
+    So is why it cannot be read, which most traces of an application without references share.
+    """
+
+    def found(case: Case) -> T | NoValueError:
+        try:
+            return read(case)
+        except NoValueError as ended:
+            return NoValueError(ended.result)  # one that was raised holds the frames, and with them the case
 
     def of(measure: Callable[[T], Result]) -> Callable[[Case], Result]:
-        return wraps(measure)(lambda case: measure(case.once(read)))
+        @wraps(measure)
+        def measured(case: Case) -> Result:
+            value = case.once(found)
+            return value.result if isinstance(value, NoValueError) else measure(value)
+
+        return measured
 
     return of
 

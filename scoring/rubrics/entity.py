@@ -24,6 +24,9 @@ from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mar
 SOURCE = "seed 000, Task 2"
 _PARTS = re.compile("[ _-]")
 _TEXT = frozenset({str})
+_NOT_CONFIGURED = Unavailable(
+    Reason("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
+)
 _NAMED = 5
 """Most entities that a reason names; the details hold more."""
 
@@ -130,9 +133,7 @@ def configured_entities(case: Case) -> frozenset[str]:
     if listed:
         return _normalised(listed)
     if valid is None:
-        raise unavailable(
-            Reason("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
-        )
+        raise NoValueError(_NOT_CONFIGURED)
     case.once(expected_entities)  # a reference with a broken list is held against no model
     return _normalised(valid)
 
@@ -154,13 +155,15 @@ def _expected(case: Case, key: str) -> frozenset[str]:
 
 
 def keyword_detection(case: Case) -> Detection:
-    """The model's keywords against the reference's."""
-    return Detection(case.once(detected_keywords), case.once(expected_keywords))
+    """The model's keywords against the reference's, which is read first: without one no output is."""
+    expected = case.once(expected_keywords)
+    return Detection(case.once(detected_keywords), expected)
 
 
 def topic_detection(case: Case) -> Detection:
-    """The model's topics against the reference's."""
-    return Detection(case.once(detected_topics), case.once(expected_topics))
+    """The model's topics against the reference's, likewise."""
+    expected = case.once(expected_topics)
+    return Detection(case.once(detected_topics), expected)
 
 
 def _share(name: str, both: Detection) -> Scored:
@@ -206,7 +209,8 @@ def configured_entity_compliance(case: Case) -> Result:
 )
 def fabricated_entity_count(case: Case) -> Result:
     """Entities reported that stand neither in the reference nor, word by word, in what was spoken."""
-    doubtful = case.once(detected) - case.once(expected_entities)
+    expected = case.once(expected_entities)
+    doubtful = case.once(detected) - expected
     if doubtful and case.spoken_text is None:
         return Unavailable(Reason("no transcript to look entities up in"))
     spoken = _Spoken(case.spoken_text or "") if doubtful else None
@@ -316,6 +320,7 @@ def _f1_family(
             "2 × precision × recall / (precision + recall)",
         ),
     }
+    of_both = over(compare)
     precision, recall, f1 = (
         Metric(
             id=f"{what}_{share}",
@@ -323,7 +328,7 @@ def _f1_family(
             meaning=meaning,
             formula=formula,
             source=f"{SOURCE}, Metric {number}; rubrics §4",
-            measure=over(compare)(partial(_share, share)),
+            measure=of_both(partial(_share, share)),
             bands=bands,
             undefined=f"there is no expected outcome with detected_{what}s",
         )

@@ -160,8 +160,7 @@ def _breached(results: Mapping[str, Result]) -> tuple[str, ...]:
 def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
     """The seed's result object under ``workflow``; absent when a side, or the pass, is not known."""
     called, used = results[agents.id], results[tools.id]
-    passed = _passes(1.0, results)
-    if passed is None or not isinstance(called, Scored) or not isinstance(used, Scored):
+    if not isinstance(called, Scored) or not isinstance(used, Scored) or (passed := _passes(1.0, results)) is None:
         return {}
     return {"workflow": {"pass": passed, agents.id: dict(called.details), tools.id: dict(used.details)}}
 

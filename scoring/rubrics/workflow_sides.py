@@ -25,6 +25,7 @@ _RUNNING = frozenset({"agent", "call", "execute", "invoke", "run", "start", "ste
 _NO_WORD = re.compile(r"[\W_]+")
 _DEFAULT_ALWAYS = frozenset(DEFAULT_ALWAYS_EXPECTED)
 _NO_SCENARIO = Unavailable(Reason("no scenario"))
+_LONE_CALL = Unavailable(LONE_CALL.reason)
 
 
 def read_scenario(case: Case) -> Scenario | Unavailable:
@@ -39,8 +40,8 @@ def read_scenario(case: Case) -> Scenario | Unavailable:
     if stated is None:
         return _NO_SCENARIO
     if case.once(is_lone_call):
-        return Unavailable(LONE_CALL.reason)
-    if case.trace is not None and isinstance(stated, Scenario) and _asks_of_calls(stated):
+        return _LONE_CALL
+    if case.trace is not None and isinstance(stated, Scenario) and stated.asks_of_calls:
         return _no_run(case) or stated
     return stated
 
@@ -131,26 +132,6 @@ _NOTHING_ASKED = Scored(value=1.0, details=validate(Side(), ()))
 _NO_WORKFLOW = NotApplicable(Reason("the scenario asks nothing of agents or tools"))
 
 
-def _asks_nothing(scenario: Scenario) -> bool:
-    """Whether the scenario states only criteria of the answer."""
-    if not (scenario.agents.asks_nothing and scenario.tools.asks_nothing):
-        return False
-    bare = Scenario(
-        name=scenario.name,
-        agents=scenario.agents,
-        tools=scenario.tools,
-        expected_answer_criteria=scenario.expected_answer_criteria,
-        description=scenario.description,
-        signs=scenario.signs,
-    )
-    return scenario == bare
-
-
-def _asks_of_calls(scenario: Scenario) -> bool:
-    """Whether it states more than criteria of the answer, tokens and time: what agents and tools have to show."""
-    return not _asks_nothing(replace(scenario, max_tokens=None, max_seconds=None))
-
-
 def _root_agent(case: Case) -> str | None:
     """The agent whose run encloses the runs of all others; None where the trace shows no such agent."""
     named = [span for span in case.trace.spans if span.agent] if case.trace is not None else []
@@ -209,7 +190,7 @@ def _names(found: Mapping[str, object], kind: str) -> list[str]:
 
 def hold_agents(case: Case, scenario: Scenario) -> Result:
     """Whether the agents that a scenario names ran, and no others."""
-    if _asks_nothing(scenario):
+    if scenario.asks_nothing:
         return _NO_WORKFLOW
     side = _with_orchestrator(scenario.agents, _root_agent(case))
     return _validated(case, side, case.agents_called, "agents_called")
@@ -217,7 +198,7 @@ def hold_agents(case: Case, scenario: Scenario) -> Result:
 
 def hold_tools(case: Case, scenario: Scenario) -> Result:
     """Whether the tools that a scenario names were called, and no others."""
-    if _asks_nothing(scenario):
+    if scenario.asks_nothing:
         return _NO_WORKFLOW
     if scenario.tools.asks_nothing:
         return _NOTHING_ASKED

@@ -42,7 +42,8 @@ exclusive choice.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from sidejudge.scoring.errors import SidejudgeError
@@ -186,7 +187,7 @@ class Side:
         return [name for name in called if name not in allowed]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """A valid scenario."""
 
@@ -206,3 +207,17 @@ class Scenario:
     expected_answer_criteria: str | None = None
     description: str | None = None
     signs: Scenario | None = None
+
+    @cached_property
+    def asks_nothing(self) -> bool:
+        """Whether it states only criteria of the answer."""
+        bare = Scenario(
+            name=self.name, agents=self.agents, tools=self.tools, signs=self.signs,
+            expected_answer_criteria=self.expected_answer_criteria, description=self.description,
+        )  # fmt: skip
+        return self.agents.asks_nothing and self.tools.asks_nothing and self == bare
+
+    @cached_property
+    def asks_of_calls(self) -> bool:
+        """Whether it states more than criteria of the answer, tokens and time: what agents and tools have to show."""
+        return not replace(self, max_tokens=None, max_seconds=None).asks_nothing

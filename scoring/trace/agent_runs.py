@@ -79,6 +79,9 @@ class _Above:
 
 def _without_repeated_steps(trace: Trace, runs: Sequence[Span]) -> Iterator[Span]:
     last: dict[str | None, str | None] = {}
+    if all(map(_is_run, runs)):
+        yield from runs
+        return
     places = from_above(trace, None, partial(_place_below, trace)) if len(runs) > 1 else {}
     for span in runs:
         place = places.get(span.span_id) or span.parent_id

@@ -22,8 +22,8 @@ from .tool_spans import (
     RequestedCall,
     ToolAnswers,
     call_identity,
-    canonical,
     error_below,
+    identity,
     sole,
     tool_spans,
     without_requests,
@@ -156,11 +156,11 @@ def _by_arguments(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:
 
     Of a span that names no tool the arguments alone count.
     """
-    given = canonical(call.arguments)
+    given = identity(call.arguments)
     if not requested:
         return [("" if plain(call.name) in _NO_NAMES else call.name, given)]
     keys = [("", given), (call.name, given)]
-    return [*keys, *((call.name, canonical(value)) for value in sole(call.arguments))]
+    return [*keys, *((call.name, identity(value)) for value in sole(call.arguments))]
 
 
 def _by_name(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:
@@ -229,10 +229,10 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
 def _answering(trace: Trace, calls: Sequence[ToolCall]) -> set[str]:
     """Names of pseudo-tools for answers in a form: they have no span, and a step returned their arguments."""
     asked = {
-        canonical(call.arguments): call.name for call in calls if call.arguments and isinstance(call.arguments, dict)
+        identity(call.arguments): call.name for call in calls if call.arguments and isinstance(call.arguments, dict)
     }
     stated = (decoded(span.output) for span in trace.spans if span.kind in _ANSWERING) if asked else ()
-    return {asked[key] for value in stated if isinstance(value, dict) and (key := canonical(value)) in asked}
+    return {asked[key] for value in stated if isinstance(value, dict) and (key := identity(value)) in asked}
 
 
 def demanded_form(trace: Trace) -> ToolCall | None:
@@ -264,9 +264,11 @@ def asks_for_tools(span: Span) -> bool:
 
     A call that failed before any tool ran has no result.
     """
+    calls = [call for message in span.output_messages for call in message.tool_calls if call.error is None]
+    if not calls:
+        return False
     results = [message for message in span.output_messages if message.role == "tool"]
     answered = Counter((result.tool_call_id, result.tool_call_id is None and result.name) for result in results)
-    calls = [call for message in span.output_messages for call in message.tool_calls if call.error is None]
     made = Counter((call.call_id, call.call_id is None and call.name) for call in calls)
     return any(answered[key] < (1 if key[0] is not None else number) for key, number in made.items())
 
@@ -481,11 +483,11 @@ def _attempts(requested: Sequence[RequestedCall], unmatched: Mapping[int, Span])
     }
     if not bare:
         return {}
-    asked = {(ask.call.name, canonical(value)): ask.call for ask in requested for value in sole(ask.call.arguments)}
+    asked = {(ask.call.name, identity(value)): ask.call for ask in requested for value in sole(ask.call.arguments)}
     return {
         index: RequestedCall(replace(call, call_id=None), span.end_ns, None, span.span_id)
         for index, (span, tool) in bare.items()
-        if (call := asked.get((tool.name, canonical(tool.arguments)))) is not None
+        if (call := asked.get((tool.name, identity(tool.arguments)))) is not None
     }
 
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from .below import OF_NEXT_CALL
@@ -285,6 +286,8 @@ class ToolAnswers:
 def _right_behind(history: Sequence[Message]) -> Iterator[tuple[str, Message]]:
     """Call ids with the answers that follow right behind: as many answers as calls, without ids or names."""
     for place, asking in enumerate(history):
+        if not asking.tool_calls:
+            continue
         answers = history[place + 1 : place + 1 + len(asking.tool_calls)]
         bare = [each for each in answers if each.role == "tool" and each.tool_call_id is None and each.name is None]
         if len(bare) == len(asking.tool_calls):
@@ -295,8 +298,17 @@ def _right_behind(history: Sequence[Message]) -> Iterator[tuple[str, Message]]:
 
 def call_identity(call: ToolCall) -> tuple[str, str, str]:
     """Id (empty when there is none), name and arguments of a call; equal identities are one repeated call."""
-    return (call.call_id or "", call.name, canonical(call.arguments))
+    return (call.call_id or "", call.name, identity(call.arguments))
 
 
+def identity(arguments: Json) -> str:
+    """As ``canonical``, in a fifth of the time, for what is only compared."""
+    try:
+        return _SORTED.encode(arguments).decode()
+    except (TypeError, ValueError):  # half a surrogate pair, a key that is no text
+        return canonical(arguments)
+
+
+_SORTED: Final = msgspec.json.Encoder(order="sorted")
 canonical: Final[Callable[[Json], str]] = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=str).encode
 """Arguments as one text, independent of the order of keys."""

@@ -19,13 +19,14 @@ from .trace import Trace
 _Figures: TypeAlias = tuple[float, float]
 
 
-def tokens(trace: Trace, reporting: Sequence[Span]) -> tuple[int | None, int | None]:
-    """Tokens of the whole trace, of input and of output, by the spans that report their usage.
+def tokens(trace: Trace, reporting: Sequence[Span], calls: Sequence[Span]) -> tuple[int | None, int | None]:
+    """Tokens of the whole trace, of input and of output, by the spans that report their usage; ``model_calls`` of it.
 
     None without any, and where a model call that answered reports none, such as a stream: a part is no total. One side
     is None where a span reports the other alone; embeddings and calls that failed may have no output.
     """
-    counted = _lowest(trace, reporting, _tokens)
+    # As a rule all model calls report it, and nothing else does.
+    counted = calls if tuple(reporting) == trace.models else _lowest(trace, reporting, _tokens)
     if not counted or _leaves_one_out(trace, counted):
         return None, None
     each = [(span.usage, span.kind is SpanKind.EMBEDDING or span.error is not None) for span in counted if span.usage]
@@ -89,14 +90,16 @@ def model_calls(trace: Trace) -> Sequence[Span]:
     return _lowest(trace, trace.models, _taken)
 
 
-def model_ms(trace: Trace) -> float | None:
-    """Sum of the model calls' durations in milliseconds, None without any; parallel calls count in full.
+def model_ms(trace: Trace, calls: Sequence[Span]) -> float | None:
+    """Sum of the durations of ``model_calls`` in milliseconds, None without any; parallel calls count in full.
 
     A call whose span also covers the steps that its answer led to, including other calls, is left out, because its own
     time is unknown; and so is one that took none: the record of a call, made at its end.
     """
-    calls = [call for call in _lowest(trace, trace.models, _taken, whole=True) if call.end_ns > call.start_ns]
-    return sum([call.end_ns - call.start_ns for call in calls]) / 1e6 if calls else None
+    if not _nothing_below(trace, trace.models):
+        calls = _lowest(trace, trace.models, _taken, whole=True)
+    took = [call.end_ns - call.start_ns for call in calls if call.end_ns > call.start_ns]
+    return sum(took) / 1e6 if took else None
 
 
 _NO_TIME_NS = 100_000
@@ -304,14 +307,18 @@ def _lowest(
     return [span for span, each in zip(found, taken, strict=True) if not sums.is_one(span, each)]
 
 
+def _nothing_below(trace: Trace, spans: Sequence[Span]) -> bool:
+    return trace.children.keys().isdisjoint([span.span_id for span in spans])
+
+
 def _covered(trace: Trace, reporting: Sequence[Span], *, whole: bool) -> Collection[str]:
     """Ids of the spans with one below them that reports the same.
 
     Some clients keep a model call's span open while the tools and agents that its answer calls run: such a span is no
     roll-up of the spans beyond a tool or an agent, unless ``whole``: then nothing may be below it.
     """
-    if trace.children.keys().isdisjoint([span.span_id for span in reporting]):
-        return ()  # of some that have nothing below them none covers another: nearly every trace
+    if _nothing_below(trace, reporting):
+        return ()  # none covers another: nearly every trace
     covered: set[str] = set()
     passed: set[tuple[str, bool]] = set()
     for span in reporting:

@@ -54,7 +54,8 @@ class State(StrEnum):
 class Outcome:
     """The part of a verdict that does not depend on the case, with the fields of ``Verdict``.
 
-    ``results`` are those that count: an unmet prerequisite makes the others not applicable.
+    ``results`` are those that count: an unmet prerequisite makes the others not applicable. ``violations``: the kinds
+    of departure from a scenario that they show.
     """
 
     composite: float | None
@@ -67,6 +68,7 @@ class Outcome:
     scores: tuple[Score, ...]
     reason: Reason
     results: Mapping[str, Result]
+    violations: tuple[str, ...]
 
 
 class OutcomeMemo:
@@ -138,6 +140,7 @@ def outcome(rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[s
             rubric, state, scores, blockers, unknown + unchecked, failed=passed is False, composite=composite
         ).cut(MAX_REASON),
         results=results,
+        violations=rubric.violations(results) if rubric.violations is not None else (),
     )
 
 

@@ -135,6 +135,6 @@ def reach_verdict(
         selection=selection,
         revision=revision,
         cost_usd=case.cost_usd,
-        violations=rubric.violations(reached.results) if rubric.violations is not None else (),
+        violations=reached.violations,
         extra=rubric.detail(case, reached.composite, reached.results) if rubric.detail else {},
     )

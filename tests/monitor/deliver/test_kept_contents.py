@@ -241,6 +241,19 @@ async def test_a_large_request_is_redacted_span_by_span(still):
     assert {each.resource["service.name"] for each in spans} == {"shop"}
 
 
+async def test_a_large_request_with_nothing_to_replace_stays_as_it_came(still):
+    one = still()
+    stated = {"langfuse.observation.type": "tool", "langfuse.observation.output": "[2, so] " * 20_000}
+    calls = [S(trace_id=trace(1, HIGH), span_id=span(number), attributes=stated) for number in (3, 4)]
+    await one.monitor.intake.consume(request([S(trace_id=trace(1, HIGH), span_id=span(2)), *calls]))
+    await one.judge()
+    (chunk,) = one.monitor.store.chunks(trace(1, HIGH))
+    assert decoded_size(chunk) > MOST_DECODED
+    await one.monitor.store.contents.put([], 1)
+    await later(one)
+    assert list(unpack(one.monitor.store.contents.of(trace(1, HIGH)))) == [chunk]
+
+
 def test_what_cannot_be_taken_apart_stays_whole():
     large = request([S(trace_id=trace(1), span_id=span(n)) for n in (1, 2)], {"much": "x" * 20_000})
     whole = [large, b"\xff" * 9, b"", b"\x12\x02\x0a\x00"]

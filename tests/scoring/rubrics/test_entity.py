@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
+from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.questions.kinds import SameEntity
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method
-from sidejudge.scoring.rubrics import entity
+from sidejudge.scoring.rubrics import RUBRICS, entity
 from sidejudge.scoring.verdict.verdict import State
 from tests.scoring.rubrics.made import Made
 
@@ -196,3 +197,19 @@ def test_a_verdict_stays_small_whatever_the_entities():
     about = case(output(found), output(other))
     matched = verdict(about, lambda *_: Answer(value=tuple(range(40)), method=Method.EMBEDDING))
     assert len(str(matched.to_json())) < 40_000
+
+
+@pytest.mark.parametrize("more", [{}, {"completion": "pressure", "complete": False}])
+def test_cases_with_nothing_to_compare_share_one_outcome(more):
+    """Nearly all traces of an application without references: what is the same of all is reckoned and written once."""
+    evaluator = Evaluator(RUBRICS)
+    two = [Case(case_id=text, model_output=text, scenario={"name": "any"}, **more) for text in ("refund", "loan")]
+    one, other = (evaluator.evaluate(each, ("entity", "workflow"), created_at="") for each in two)
+    for first, second in zip(one, other, strict=True):
+        assert all(a is b for a, b in zip(first.scores, second.scores, strict=True))
+
+
+def test_without_a_reference_no_output_is_read():
+    given = case("{" * 100, None)
+    assert verdict(given).state is State.INCOMPLETE
+    assert "output" not in vars(given)

@@ -41,7 +41,7 @@ def test_a_sum_that_leaves_a_call_out_is_no_total() -> None:
 
     def tokens(*spans: Span) -> tuple[int | None, int | None]:
         trace = Trace.of("1" * 32, spans, "batch")
-        return counted.tokens(trace, [span for span in trace.spans if span.usage])
+        return counted.tokens(trace, [span for span in trace.spans if span.usage], counted.model_calls(trace))
 
     assert tokens(stream, call) == (None, None)
     assert tokens(stream, replace(call, output=None)) == (30, 6), "it may be the record of the call"
@@ -59,7 +59,7 @@ def test_a_sum_that_leaves_a_call_out_is_no_total() -> None:
 def test_a_side_that_a_call_does_not_report_is_no_part_of_a_total(more: Mapping[str, Any], total: int | None) -> None:
     spans = [_span("call", 0, 500), replace(_span("half", 510, 480, 20, answer=None), **more)]
     trace = Trace.of("1" * 32, spans, "batch")
-    assert counted.tokens(trace, trace.spans) == (50, total)
+    assert counted.tokens(trace, trace.spans, counted.model_calls(trace)) == (50, total)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_side_that_a_call_does_not_report_is_no_part_of_a_total(more: Mapping[
 )  # fmt: skip
 def test_a_call_and_its_record_are_one(spans: list[Span], tokens: tuple[int, int]) -> None:
     trace = Trace.of("1" * 32, spans, "batch")
-    assert counted.tokens(trace, trace.spans) == tokens
+    assert counted.tokens(trace, trace.spans, counted.model_calls(trace)) == tokens
     assert counted.cost_usd(trace, trace.spans) == tokens[0] / 10
 
 
@@ -135,7 +135,7 @@ def test_what_is_reported_of_a_call_elsewhere_counts_once(spans: list[Span], tok
     for order in (spans, spans[::-1]):
         trace = Trace.of("1" * 32, [*ELSEWHERE, *order], "batch")
         reporting = [span for span in trace.spans if span.usage is not None]
-        assert counted.tokens(trace, reporting) == tokens
+        assert counted.tokens(trace, reporting, counted.model_calls(trace)) == tokens
         assert counted.cost_usd(trace, reporting) == pytest.approx(tokens[0] / 10)
 
 
