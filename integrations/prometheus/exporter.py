@@ -191,8 +191,8 @@ class Exporter:
         if verdict.revision > 1:
             self._counter(f.VERDICTS_REVISED, service, rubric).inc()
             return
-        self._scores(verdict, service, rubric)
         scored = {each.metric: each.result.value for each in verdict.scores if isinstance(each.result, Scored)}
+        self._scores(scored, service, verdict.rubric, rubric)
         self.limits.values(
             verdict.service, verdict.environment, verdict.rubric, scored, 1.0 / verdict.sampling_probability
         )
@@ -221,16 +221,13 @@ class Exporter:
             self._counter(f.VERDICTS_VIOLATING, *who).inc(1, exemplar)
             self._counter(f.VERDICT_VIOLATING_WEIGHT, *who).inc(weight)
 
-    def _scores(self, verdict: Verdict, service: str, rubric: str) -> None:
-        for score in verdict.scores:
-            result = score.result
-            if not isinstance(result, Scored):
-                continue
-            low, high = self._bounds.get((verdict.rubric, score.metric), (0.0, None))
+    def _scores(self, scored: Mapping[str, float], service: str, rubric: str, label: str) -> None:
+        for metric, value in scored.items():
+            low, high = self._bounds.get((rubric, metric), (0.0, None))
             if high is not None:
-                share = (result.value - low) / (high - low)
+                share = (value - low) / (high - low)
                 # 9 decimals: 0.7 of the scale belongs to the bucket 0.7 however it was computed.
-                self._histogram(f.METRIC_SCORE, service, rubric, score.metric).observe(round(share, 9))
+                self._histogram(f.METRIC_SCORE, service, label, metric).observe(round(share, 9))
 
     def _zeros(self) -> None:
         """Series that exist before any event."""
@@ -387,6 +384,8 @@ class Exporter:
         return (where[0], OTHER) if full and where not in self._pairs else where
 
     def _service(self, service: str | None) -> str:
+        if service in self._services:
+            return service  # a bounded label value stays as it is
         label = self._caps["service"].bound(service, UNKNOWN_SERVICE)
         if label not in self._services:
             self._services.add(label)
@@ -416,10 +415,10 @@ def _blocking(rubric: Rubric) -> list[str]:
 
 
 def _why_incomplete(verdict: Verdict) -> str:
-    results = [score.result for score in verdict.scores if score.weight]
-    if any(isinstance(result, Failed) for result in results):
+    kinds = {type(score.result) for score in verdict.scores if score.weight}
+    if Failed in kinds:
         return "error"
-    return "not_applicable" if all(isinstance(result, NotApplicable) for result in results) else "unavailable"
+    return "not_applicable" if kinds <= {NotApplicable} else "unavailable"
 
 
 def _exemplar(trace_id: str | None) -> dict[str, str] | None:

@@ -90,8 +90,9 @@ def observe(
 ) -> tuple[Key, Observation]:
     """The observation of a verdict; ``place_ns``: its time, where it replaces an earlier one."""
     key = Key.of(verdict.service, verdict.environment, verdict.rubric)
-    failed = [s.result.reason for s in verdict.scores if isinstance(s.result, Failed) and s.weight]
-    failed = failed if verdict.passed is None else []
+    failed = []
+    if verdict.passed is None:
+        failed = [s.result.reason for s in verdict.scores if isinstance(s.result, Failed) and s.weight]
     return key, Observation(
         identity=verdict.trace_id or verdict.case_id,
         at_ns=_nanoseconds(verdict.created_at) if place_ns is None else place_ns,

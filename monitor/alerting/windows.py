@@ -236,7 +236,8 @@ class Windows:
                 return False
             self._drop(former, self._windows[former], seen.identity)
         key = self._room_for(key)
-        window = self._windows.setdefault(key, _Window())
+        if (window := self._windows.get(key)) is None:
+            window = self._windows[key] = _Window()
         window.insert(seen)
         self._sized(key, len(window.members) - 1, len(window.members))
         self._where[place] = key

@@ -287,6 +287,11 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._unparsed = 0
+        held = self.cycle.body
+        if not held:  # most bodies come in one piece, which is not copied: joined to nothing, and taken as it is
+            self.cycle.body = b""  # type: ignore[assignment]  # it is added to, and read whole
+        elif isinstance(held, bytes):
+            self.cycle.body = bytearray(held)
         super().on_body(body)
 
     def on_message_complete(self) -> None:

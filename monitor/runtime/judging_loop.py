@@ -22,8 +22,8 @@ log = logging.getLogger("sidejudge")
 
 REST_S = 1.0
 """How long judging rests at most when no trace falls due: clocks may jump, and garbage is looked for at rest."""
-PACE_S = 0.25
-"""The longest pause between two batches while fewer traces wait than one holds; at most an eighth of ``grace``."""
+PACE_S = 0.5
+"""The longest pause between two batches while fewer traces wait than one holds; at most a quarter of ``grace``."""
 TICK_S = 0.25
 """The same while traces wait for a judge, which may be back at any time."""
 BATCHES = 1

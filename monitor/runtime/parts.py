@@ -193,7 +193,7 @@ class MonitorParts(ABC):
             pipeline=self.pipeline, assembler=self.assembler, sessions=self.sessions, shedding=self.shedding,
             traffic=self.traffic, outcomes=self.outcomes, active=self._active, at_rest=at_rest, clock_ns=clock_ns,
             redraw=self.store.redraw,
-            pace_s=min(PACE_S, config.assembly.grace.seconds / 8),
+            pace_s=min(PACE_S, config.assembly.grace.seconds / 4),
             joining=self.peers.joining if self.peers is not None else None,
         )  # fmt: skip
         self.revisions = None if self.references is None else RevisionSchedule(

@@ -98,22 +98,30 @@ class OverBudget(SidejudgeError):  # noqa: N818  # it is a decision, not a fault
 class WorkBudget:
     """Steps of work that are left, about 4 µs each (parsing the ids of one span); without a number, unlimited."""
 
-    __slots__ = ("_limited", "left")
+    __slots__ = ("_limited", "_most", "_uncounted", "left")
 
     def __init__(self, steps: int | None = None) -> None:
         self._limited = steps is not None
+        self._uncounted: list[bytes] = []
+        self._most = 0
+        """Steps that parsing these takes at most: looking into all bytes of each takes as long as parsing them."""
         self.left = sys.maxsize if steps is None else steps
 
     def spend(self, steps: int) -> None:
         """Count work that is about to be done. Raises ``OverBudget`` when there is not enough left for it."""
         self.left -= steps
+        if self.left < self._most:
+            self.left -= sum(most_messages(payload) // _PER_STEP for payload in self._uncounted)
+            self._uncounted, self._most = [], 0
         if self.left < 0:
             raise OverBudget
 
     def spend_parsing(self, payload: bytes) -> None:
         """Count the parsing of a whole message with all that is nested in it; raises likewise."""
         if self._limited:
-            self.spend(most_messages(payload) // _PER_STEP)
+            self._uncounted.append(payload)
+            self._most += len(payload) // (2 * _PER_STEP)
+            self.spend(0)
 
 
 def most_messages(payload: bytes) -> int:
@@ -122,4 +130,4 @@ def most_messages(payload: bytes) -> int:
     A message is a tag, a length and its content. The length of one with less than 32 bytes ends with a byte below 0x20,
     even if it is padded; the others have 34 bytes each.
     """
-    return len(payload) // 34 + len(payload) - len(payload.translate(None, _CONTROL))
+    return min(len(payload) // 34 + len(payload) - len(payload.translate(None, _CONTROL)), len(payload) // 2)

@@ -40,9 +40,11 @@ class ChunkOrigin:
     of: bytes = b""
     floor: bytes = field(init=False, compare=False)
     _hash: int = field(init=False, compare=False, repr=False)
+    _own: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         never = self.threshold >= NEVER
+        object.__setattr__(self, "_own", is_own(service=self.service))
         object.__setattr__(self, "floor", b"\xff" * 8 if never else self.threshold.to_bytes(7, "big"))
         object.__setattr__(
             self,
@@ -67,17 +69,15 @@ class ChunkOrigin:
         A monitor may receive its own: its exporter points at it, or a Collector sends everything everywhere. It is
         neither kept nor sampled, because judging it would create further telemetry without end.
         """
-        if _OWN_SCOPE in scope and _named(scope) == _OWN_SCOPE:
-            return is_own(service=self.service, scope=OWN_SCOPE)
-        return is_own(service=self.service)
+        return self._own or (_OWN_SCOPE in scope and is_own(scope=_named(scope)))
 
 
-def _named(scope: bytes) -> bytes:
+def _named(scope: bytes) -> str:
     try:
         name: bytes = classes("complete")["Scope"].FromString(scope).name
     except DecodeError:
-        return b""
-    return name
+        return ""
+    return name.decode("utf-8", "replace")
 
 
 @record(frozen=True, slots=True, kw_only=False)

@@ -29,14 +29,13 @@ _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _TRACE_ID: Final = 0x100A
 """Tag and length of a 16-byte field 1, in little-endian order."""
-_LEAST_SPAN: Final = b"\x12\x08" + bytes(7) + b"\x01"
-_BEYOND_SPANS: Final = b"\x12\x09"
-"""Between these lie the bytes of an 8-byte field 2, with its tag and length, that is not all zero."""
+_SPAN_ID: Final = 0x0812
+"""The same of an 8-byte field 2."""
 _TRACE_STATE: Final = 0x1A
 """Tag of field 3."""
-_IDS: Final = Struct("<H16s10sB")
+_IDS: Final = Struct("<H16sHQB")
 """The beginning of a span: fields 1 and 2, and the tag of the next."""
-_SPAN: Final = Struct("<BBBH16s10sB")
+_SPAN: Final = Struct("<BBBH16sHQB")
 """The same after the tag of the span and a length of two bytes."""
 _SLOW: Final = 100_000
 """Spans of a scope that are parsed one by one; no exporter sends a hundredth of it. They take half a second."""
@@ -106,7 +105,7 @@ class HeadSampler:
         body, unpack, spans = self._body, _SPAN.unpack_from, 0
         safe = min(end, self._safe)
         while at < safe:
-            tag, size, more, trace_tag, trace_id, span_id, following = unpack(body, at)
+            tag, size, more, trace_tag, trace_id, span_tag, span_id, following = unpack(body, at)
             if tag != ROW:
                 break
             if size > 0x7F and 0 < more < 0x80:
@@ -116,8 +115,8 @@ class HeadSampler:
                 start, stop = field(body, at)
                 if stop - start <= _IDS.size or stop > end:
                     break
-                trace_tag, trace_id, span_id, following = _IDS.unpack_from(body, start)
-            if trace_tag != _TRACE_ID or not _LEAST_SPAN <= span_id < _BEYOND_SPANS:
+                trace_tag, trace_id, span_tag, span_id, following = _IDS.unpack_from(body, start)
+            if trace_tag != _TRACE_ID or span_tag != _SPAN_ID or not span_id:
                 break
             if trace_id not in dropped:
                 if trace_id == _NO_TRACE:

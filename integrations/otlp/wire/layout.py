@@ -79,6 +79,10 @@ def field(body: bytes, at: int) -> Bounds:
     size = body[at + 1]
     if size < 0x80:
         return at + 2, at + 2 + size
+    more = body[at + 2]
+    if more < 0x80:  # two bytes: most are
+        start = at + 3
+        return start, start + size + (more - 1 << 7)
     size &= 0x7F
     for shift in (7, 14, 21):
         more = body[at + 1 + shift // 7]

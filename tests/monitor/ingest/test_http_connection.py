@@ -36,6 +36,7 @@ class App:
         self.go = asyncio.Event()
         self.go.set()
         self.body = b"ok"
+        self.pieces: list[bytes] = []
         self.writers: list[asyncio.StreamWriter] = []
 
     async def __call__(self, scope, receive, send):
@@ -49,6 +50,7 @@ class App:
                 self.left += 1
                 return
             more = message["more_body"]
+            self.pieces.append(message["body"])
         await self.go.wait()
         length = str(len(self.body)).encode()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
@@ -94,6 +96,21 @@ async def trickle(writer, data: bytes, every_s: float = 0.05) -> None:
             writer.write(data)
             await writer.drain()
             await asyncio.sleep(every_s)
+
+
+@pytest.mark.parametrize("pieces", [[7], [1, 2, 4], [70_000, 1, 1, 300_000], [1] * 2_000])
+async def test_a_body_is_what_was_sent_in_however_many_pieces(pieces):
+    sent = bytes(range(256)) * (sum(pieces) // 256 + 1)
+    async with serving() as app:
+        _, writer = await connect(app)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        at = 0
+        for size in pieces:
+            writer.write(b"%x\r\n%b\r\n" % (size, sent[at : (at := at + size)]))
+        writer.write(b"0\r\n\r\n")
+        await until(lambda: sum(map(len, app.pieces)) == at)
+        assert b"".join(app.pieces) == sent[:at]
+        assert {type(piece) for piece in app.pieces} == {bytes}
 
 
 async def test_requests_on_one_connection_that_nobody_waits_for_are_not_piled_up():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf.message import DecodeError
 
-from sidejudge.integrations.otlp.wire.bounds import LARGE, MOST, check
+from sidejudge.integrations.otlp.wire.bounds import LARGE, MOST, OverBudget, WorkBudget, check
 from sidejudge.integrations.otlp.wire.receipt import Undecodable
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin, Split, split
 from tests.otlp_requests import S, request, span, trace
@@ -80,3 +80,13 @@ def test_nesting_without_end_is_refused():
         value = field(5, field(1, value))
     with pytest.raises(DecodeError, match="nested"):
         check(enveloped(field(9, field(2, value))), "complete")
+
+
+@pytest.mark.parametrize(("payload", "steps"), [(b"\n\x00" * 3_200, 100), (b"a" * 6_400, 5), (b"a" * 64, 0)])
+def test_parsing_takes_as_much_of_a_budget_as_there_may_be_messages(payload, steps):
+    budget = WorkBudget(steps)
+    budget.spend_parsing(payload)
+    with pytest.raises(OverBudget):
+        budget.spend(1)
+    with pytest.raises(OverBudget):
+        WorkBudget(steps - 1).spend_parsing(payload)
