@@ -249,7 +249,6 @@ async def test_a_large_request_with_nothing_to_replace_stays_as_it_came(still):
     await one.judge()
     (chunk,) = one.monitor.store.chunks(trace(1, HIGH))
     assert decoded_size(chunk) > MOST_DECODED
-    await one.monitor.store.contents.put([], 1)
     await later(one)
     assert list(unpack(one.monitor.store.contents.of(trace(1, HIGH)))) == [chunk]
 
