@@ -239,7 +239,7 @@ class Watch:
     def each_service_status(self, now_ns: int) -> Iterator[ServiceStatus]:
         """The same one by one, for callers that must pause between them."""
         for key in self._windows.keys():  # noqa: SIM118 - not a dict
-            yield self._in_force(key, now_ns)
+            yield self._in_force(key, now_ns, self._of_the_moment(key, now_ns))
 
     def metric_statuses(self) -> Iterator[MetricStatus]:
         """The statuses of continuous metrics under their limits, of the last look."""
@@ -278,13 +278,13 @@ class Watch:
             if (tracked := self._tracked.get(key)) is not None:
                 tracked.arrivals.no_later(facts.now_ns)
                 slices -= tracked.sliced.series
-            self._step(key, facts.now_ns)
+            moment = self._step(key, facts.now_ns)
             if (tracked := self._tracked.get(key)) is not None:
                 own = tracked.sliced.series
                 pace, room = self._slice_pace(key, slices + own), MOST_SLICES - slices - own
                 tracked.sliced.look(self.declared, pace, facts.now_ns, room=room)
                 slices += tracked.sliced.series
-            status = self._in_force(key, facts.now_ns)
+            status = self._in_force(key, facts.now_ns, moment)
             silence, waiting[key] = status.silence, status.waiting
             if tracked is not None:
                 tracked.cause = silence.cause if silence is not None else None
@@ -429,22 +429,24 @@ class Watch:
         watched = self.watched.get(rubric)
         return watched is not None and watched.version in ("", version)
 
-    def _of_the_moment(self, key: Key, now_ns: int, margin: float | None = None) -> ServiceStatus:
+    def _of_the_moment(self, key: Key, now_ns: int) -> ServiceStatus:
         tracked = self._tracked.get(key)
         policy = self.declared.policy_of(key.rubric)
         sequence = tracked.sequence if tracked is not None else None
-        drops = tracked.drops(self._series) if tracked is not None else None
-        if drops is not None and (fallen := self._since_fall(key, now_ns)) is not None:
-            drops = replace(drops, since=fallen.estimate)
-        found = self._windows.status(key, now_ns, policy if margin is None else policy.raised(margin), sequence, drops)
-        found = replace(found, waiting=found.waiting + self._still_awaited(key, now_ns))
+        found = self._windows.status(key, now_ns, policy, sequence, self._drops(key, now_ns))
+        waiting = found.waiting + self._still_awaited(key, now_ns)
         if tracked is None:
-            return found
-        found = replace(found, last_ns=tracked.arrivals.last_ns)
+            return replace(found, waiting=waiting)
         silence = self._silence(key, now_ns, incomplete=found.incomplete)
-        if silence is None:
-            return found
-        return replace(found, silence=silence, appraisal=Appraisal(Status.NO_DATA, silence.stated(now_ns)))
+        appraisal = found.appraisal if silence is None else Appraisal(Status.NO_DATA, silence.stated(now_ns))
+        last_ns = tracked.arrivals.last_ns
+        return replace(found, waiting=waiting, last_ns=last_ns, silence=silence, appraisal=appraisal)
+
+    def _drops(self, key: Key, now_ns: int) -> Drops | None:
+        if (tracked := self._tracked.get(key)) is None:
+            return None
+        drops, fallen = tracked.drops(self._series), self._since_fall(key, now_ns)
+        return drops if fallen is None else replace(drops, since=fallen.estimate)
 
     def _still_awaited(self, key: Key, now_ns: int) -> float:
         """How many traces stand for those of a key that wait for an answer, also while a start reads them again."""
@@ -487,45 +489,50 @@ class Watch:
     def _pace(self, key: Key) -> ChartPace:
         return ChartPace(self._windows.pace(key) / self._windows.design.get(key, 1.0), self._series)
 
-    def _step(self, key: Key, now_ns: int) -> None:
+    def _step(self, key: Key, now_ns: int) -> ServiceStatus:
+        """Decide the status in force from now on; returns the numbers of this moment."""
         tracked = self._track(key)
         if tracked is None:
-            return
+            return self._of_the_moment(key, now_ns)
         rule, window_ns = self.declared.rule, self.declared.window_ns
         self._windows.usual[key] = tracked.arrivals.least(now_ns - window_ns, now_ns)
         plain = self._of_the_moment(key, now_ns)
-        raised = self._of_the_moment(key, now_ns, rule.recovery_margin)
-        better = raised.appraisal.status
+        raised, better = self.declared.policy_of(key.rubric).raised(rule.recovery_margin), plain.appraisal.status
+        if plain.silence is None:
+            better = appraise(
+                plain.estimate, raised, tracked.sequence, self._drops(key, now_ns), incomplete=plain.incomplete,
+                judge_failed=plain.judge_failed,
+            ).status  # fmt: skip
         adaptive = self.declared.policy.mode == "adaptive"
         if adaptive:
             # The detectors forget a drop that the window still shows: nothing is better while its ratio says no. Its
             # upper bound would rise where the window empties.
-            point = replace(self.declared.policy_of(key.rubric).raised(rule.recovery_margin), mode="point")
-            better = min(better, appraise(raised.estimate, point).status, key=WORST_FIRST.index)
+            point = replace(raised, mode="point")
+            better = min(better, appraise(plain.estimate, point).status, key=WORST_FIRST.index)
         look, mildest = _look_at(plain, better), self._mildest(key, plain, now_ns)
         if mildest is not None:
             if mildest not in ALARMS or look.status not in ALARMS:
-                return
+                return plain
             mildest = max(mildest, look.status, key=WORST_FIRST.index)
             look = replace(look, status=mildest, with_margin=Status.CRITICAL, ruled_out=None)
         tracked.held = step(tracked.held, look, now_ns, rule)
+        return plain
 
-    def _in_force(self, key: Key, now_ns: int) -> ServiceStatus:
-        moment, tracked = self._of_the_moment(key, now_ns), self._tracked.get(key)
+    def _in_force(self, key: Key, now_ns: int, moment: ServiceStatus) -> ServiceStatus:
+        tracked = self._tracked.get(key)
         if tracked is None:
             return moment
         pace = self._pace(key)
         most = mostly_waits(moment.estimate, moment.waiting)
-        current = replace(moment, change=self._change(key, tracked, moment, now_ns))
+        drift, slices = moment.drift, tracked.sliced.statuses
         if self._checks_scenario(key):
             drift = change_of(tracked.drift, tracked.drift_chart(self.declared, pace))
-            current = replace(current, drift=self._as_alerted(key, drift, "scenario_drift") if most else drift)
-        if tracked.sequence is not None:
-            current = replace(current, sequence_upper=tracked.sequence.upper)
-        slices = tracked.sliced.statuses
+            drift = self._as_alerted(key, drift, "scenario_drift") if most else drift
         current = replace(
-            current, slices=tuple(self._slice_as_alerted(key, each) for each in slices) if most else slices
-        )
+            moment, change=self._change(key, tracked, moment, now_ns), drift=drift,
+            sequence_upper=None if tracked.sequence is None else tracked.sequence.upper,
+            slices=tuple(self._slice_as_alerted(key, each) for each in slices) if most else slices,
+        )  # fmt: skip
         held, mildest = tracked.held, self._mildest(key, moment, now_ns)
         if (self.declared.policy.mode == "point" and mildest is None) or moment.silence is not None:
             same = held is not None and held.status is moment.appraisal.status
