@@ -66,13 +66,13 @@ def observed(n: int, at_ns: int, *, bad: bool, weight: float = 1.0) -> Observati
 
 
 def test_a_share_that_stays_just_within_its_limit_alerts_nobody():
-    assert Played().go_on(7 * 24, 0.095).events == []
+    assert Played().go_on(4 * 24, 0.095).events == []
 
 
 def test_a_share_that_rises_above_its_limit_alerts_once_and_ends_when_it_is_back():
     played = Played().go_on(48, 0.04)
     rose_ns = played.now_ns
-    played.go_on(5 * 24, 0.2)
+    played.go_on(3 * 24, 0.2)
     assert played.of(AlertTransition.FIRING) == BOTH
     assert {transition for _, transition, _ in played.events} == {AlertTransition.FIRING}
     assert max(at_ns for *_, at_ns in played.events) - rose_ns < 12 * HOUR_NS

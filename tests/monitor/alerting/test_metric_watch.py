@@ -101,7 +101,7 @@ def test_a_rising_percentile_and_a_falling_grade_are_noticed_and_pass_again(mode
 def test_what_lies_between_both_limits_is_no_critical_alert_and_an_outage_is_one():
     """The values since a fall began were selected because they look bad; critical are those that come after."""
     played = Played(limits=(replace(GRADE, critical=0.5),))
-    played.hours(120, latency=slow, grade=0.55, sd=1.0)  # as good as 0 or 1 each, half and half
+    played.hours(60, latency=slow, grade=0.55, sd=1.0)  # as good as 0 or 1 each, half and half
     assert ("metric_warning", "firing") in played.events
     assert ("metric_critical", "firing") not in played.events
     kept = played.watch.to_memory()
@@ -178,7 +178,7 @@ def test_another_version_or_judge_of_a_rubric_begins_with_nothing_against_its_li
         played.declared, played.windows, watched, metrics=played.watch.metrics, judges={"qa": ["small"]}
     )
     judges = {"qa": ["other" if version == "qa@1" else "small"]}
-    played.hours(8, latency=lambda rng: slow(rng, 5.0), grade=0.4)
+    played.hours(4, latency=lambda rng: slow(rng, 5.0), grade=0.4)
     assert (played.of("relevance_mean").appraisal.status, played.events[-1][1]) == (Status.WARNING, "firing")
     slow_one = played.of("latency_p95")
     begun = len(played.events)
@@ -297,16 +297,16 @@ def test_a_limit_neither_begins_an_alert_nor_ends_one_by_what_needed_no_answer(m
             waiting[0] += each
             played.hours(1 / 6, latency=slow, grade=grade)
 
-    hours(6, 0.85, 0.0)
+    hours(4, 0.85, 0.0)
     assert played.events == []
-    hours(6, 0.3, 100.0)
+    hours(4, 0.3, 100.0)
     assert (played.events, played.of("relevance_mean").appraisal.status) == ([], Status.INSUFFICIENT_DATA)
     waiting[0] = 0.0
-    hours(6, 0.3, 0.0)
+    hours(4, 0.3, 0.0)
     assert played.events == [("metric_warning", "firing")]
-    hours(6, 0.95, 100.0)
+    hours(4, 0.95, 100.0)
     assert played.events == [("metric_warning", "firing")]
     assert played.of("relevance_mean").appraisal.reason.endswith("; traces without an answer may decide otherwise")
     waiting[0] = 0.0
-    hours(6, 0.95, 0.0)
+    hours(4, 0.95, 0.0)
     assert played.events == [("metric_warning", "firing"), ("metric_warning", "resolved")]

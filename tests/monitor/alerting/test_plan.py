@@ -26,7 +26,7 @@ def test_the_default_notices_a_drop_within_three_quarters_of_an_hour_at_120_an_h
 
 @pytest.mark.parametrize("declared", [ADAPTIVE, BOUND])
 def test_a_plan_says_when_a_drop_is_critical_which_alone_pages_and_that_a_smaller_one_never_is(declared):
-    found = expected(declared, replace(DROP, bad=0.4), runs=30)
+    found = expected(declared, replace(DROP, bad=0.4), runs=12)
     assert found.median_h < found.critical_median_h <= found.critical_late_h < 6
     assert math.isinf(expected(declared, DROP, runs=3).critical_median_h)
 

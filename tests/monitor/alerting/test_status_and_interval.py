@@ -87,15 +87,15 @@ def held(each) -> Status:
     return status
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_whatever_comes_no_status_in_force_says_what_its_own_interval_rules_out(seed):
     course, traffic = drawn(seed)
-    assert {held(each) for each in looks(course, **traffic)}
+    assert {held(each) for each in looks(course, every=2, **traffic)}
 
 
 @pytest.mark.parametrize(("course", "traffic"), list(zip(COURSES.values(), TRAFFIC * 2, strict=True)), ids=COURSES)
 def test_no_status_in_force_says_what_its_own_interval_rules_out(course, traffic):
-    assert {held(each) for each in looks(course, every=3, **traffic)}
+    assert {held(each) for each in looks(course, every=6, **traffic)}
 
 
 def test_critical_is_neither_over_nor_sent_again_while_the_window_hovers_about_its_threshold():
@@ -141,7 +141,7 @@ def test_between_two_looks_no_status_is_shown_beside_figures_that_rule_it_out():
 @pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
 def test_healthy_is_never_said_below_the_threshold_in_mode_bound_either(course):
     seen = set()
-    for each in looks(course, per_minute=2.0, mode="bound", every=3):
+    for each in looks(course, per_minute=2.0, mode="bound", every=6):
         status, found = each.appraisal.status, each.estimate
         seen.add(status)
         if found is not None and status is Status.HEALTHY:

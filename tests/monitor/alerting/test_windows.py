@@ -272,7 +272,7 @@ class Recomputation(RuleBasedStateMachine):
         assert len(self.windows) == len(self.held)
 
 
-Recomputation.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Recomputation.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
 TestAgainstRecomputation = Recomputation.TestCase
 
 

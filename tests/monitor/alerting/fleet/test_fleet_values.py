@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import zlib
@@ -22,7 +21,7 @@ from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.metric_status import MetricLimit
 from sidejudge.scoring.status.status import Policy, Status
 
-from .test_fleet_status import Tables
+from .test_fleet_status import RUNNER, Tables
 
 LIMITS: Final = (
     MetricLimit(name="latency_p95", measure="latency", quantile=0.95, warning=5.0, critical=10.0, unit="seconds"),
@@ -60,7 +59,7 @@ class Member:
 
     def round(self, now_ns: int, *, leading: bool) -> None:
         self.now_ns = now_ns
-        asyncio.run(self.status.round(self.tables.of(self.name), leading=leading))
+        RUNNER.run(self.status.round(self.tables.of(self.name), leading=leading))
 
 
 def traffic(rng: random.Random, minutes: int, *, slower: float) -> list[tuple[Key, Observation]]:
