@@ -19,7 +19,7 @@ from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 from .limited import limited_beyond
 from .looks import breaching, interval, is_reported
-from .promql import SHOWN_PLACE, SHOWN_SHARE, SITE, configured, fleet, listed, over_processes, sent
+from .promql import SHOWN_PLACE, SHOWN_SHARE, SITE, configured, fleet, held_back, listed, over_processes, sent
 from .recordings import STATUS, effective, window_of
 from .rule import AlertingRule
 from .shares import BLOCKED, JUDGE_FAILED, VERDICTS, VIOLATING, count, lower
@@ -29,6 +29,7 @@ _JUDGE = "{{ .Labels.model }} in {{ .Labels.instance }}"
 LAG_WINDOW = "10m"
 LEAST_LAGS = 5
 _RESTART_NS = 5 * MINUTE_NS
+_STOPPED = "traffic_stopped"
 _BETWEEN_LOOKS = ("pass_rate_change", "scenario_drift", "version_worse", "slice_worse")
 _PASSING_NS = 10 * MINUTE_NS
 """How long a recovery may take from *critical* through *warning*, as in process."""
@@ -48,11 +49,14 @@ def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
     # verdicts come, and only the process's next look shows whether the alert is sent.
     reported = expr.startswith(_IN_PROCESS) or expr == _sent(condition.id)
     waits_ns = 0 if reported else declared.look_ns if condition.id in _BETWEEN_LOOKS else None
+    if condition.id == _STOPPED:  # one process has not seen a service for long, and the one that does is away
+        waits_ns = _RESTART_NS
+    kept_ns = condition.keep_ns or (_RESTART_NS if waits_ns is not None else 0)
     return AlertingRule(
         id=condition.id, severity=condition.severity, title=condition.title, when=condition.when,
         meaning=condition.meaning, expr=expr, stated=stated,
         for_ns=condition.for_ns if waits_ns is None else waits_ns,
-        keep_ns=_kept_ns(condition, declared) if status else _RESTART_NS if reported else condition.keep_ns,
+        keep_ns=_kept_ns(condition, declared) if status else _RESTART_NS if reported else kept_ns,
         muted_by=() if condition.muted_by is None else (condition.muted_by,), stated_alone="".join(alone),
     )  # fmt: skip
 
@@ -97,7 +101,7 @@ def _slice(*, released: bool) -> Callable[[Declaration], tuple[str, str]]:
 
 
 def _unless_held_back(alert: str, since: str) -> str:
-    return f"{since} > 0\nunless\n{sent(alert)} == 0"
+    return f"{since} > 0\nunless\n{held_back(alert)}"
 
 
 def _stopped(_: Declaration) -> tuple[str, str]:
@@ -205,7 +209,7 @@ _EXPRESSIONS: Mapping[str, Callable[[Declaration], tuple[str, ...]]] = {
     "pass_rate_warning": _level("warning"),
     "pass_rate_change": _change,
     "scenario_drift": _drift,
-    "traffic_stopped": _stopped,
+    _STOPPED: _stopped,
     "version_worse": _slice(released=True),
     "slice_worse": _slice(released=False),
     "blocker_rate": _share(BLOCKED, "blocker_rate", "are blocked by {{ $labels.metric }}", " ignoring (metric)"),

@@ -19,6 +19,7 @@ from .recordings import (
     DAY,
     HELD,
     THRESHOLD,
+    best_failed_ratio,
     failed_ratio,
     failed_weight,
     failures,
@@ -62,7 +63,7 @@ def _sustained() -> AlertingRule:
         meaning="the service may be too quiet for the hourly window; over a day the evidence is in",
         expr=_both_ways(
             f"{upper(DAY, 99)}\n< {limit}\nand\n{failures(DAY)} >= 3", "pass_rate_sustained",
-            averted=f"1 - {failed_weight(DAY)} / ({weight(DAY)} + {unanswered(DAY)})\n>= {limit}",
+            averted=f"1 - {best_failed_ratio(DAY)}\n>= {limit}",
             upheld=f"{upper(DAY, 99)}\nand\n{upper(DAY, 99)} - {pass_ratio(DAY)} * {waits} < {limit}",
         ),
         stated=f"With 99 % confidence at most {SHOWN_SHARE} of the day's traffic passes {SHOWN_PLACE}.",
@@ -95,7 +96,7 @@ def _burn(burn: tuple[float, str, str, int, int, Severity]) -> AlertingRule:
         expr=_both_ways(
             f"{failed_ratio(long)}\n> {ON_RUBRIC} {limit}\nand\n{failed_ratio(short)}\n> {ON_RUBRIC} {limit}\nand\n"
             f"{failures(long)} >= {least}", "error_budget_burn", labels=f',long="{long}"',
-            averted=f"{failed_weight(long)} / ({weight(long)} + {unanswered(long)})\n<= {ON_RUBRIC} {limit}",
+            averted=f"{best_failed_ratio(long)}\n<= {ON_RUBRIC} {limit}",
             upheld="\nand\n".join([
                 f"last_over_time({failed_ratio(long)}[{DAY}])", *(f"{each}\n> {ON_RUBRIC} {limit}" for each in worst),
             ]),

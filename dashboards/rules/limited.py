@@ -12,7 +12,7 @@ from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.metric_status import Level
 from sidejudge.scoring.status.status import Status
 
-from .promql import PLACE, SITE, bound, configured, fleet, sent
+from .promql import PLACE, SITE, bound, configured, fleet, held_back, sent
 from .recordings import DAY, window_of
 from .rule import RecordingRule
 
@@ -55,11 +55,11 @@ def limited_beyond(declared: Declaration, level: Level) -> tuple[str, str]:
         # the worst status of any process holds.
         named = "|".join(sorted(status.value for status in statuses))
         worst = fleet(f.LIMITED_STATUS, "status", where=f'status=~"{named}"', operation="max")
-        reported = sent(f"metric_{level}")
+        alert = f"metric_{level}"
         value = f"last_over_time({f.LIMITED_VALUE.name}[{DAY}])"
         shown = f"max without (instance, pod, container, endpoint, node) ({value})"
         return (
-            f"{shown}\nand\n(\n  {worst} > 0\n  or {reported} == 1\n)\nunless\n{reported} == 0",
+            f"{shown}\nand\n(\n  {worst} > 0\n  or {sent(alert)} == 1\n)\nunless\n{held_back(alert)}",
             f"{{{{ $labels.metric }}}} of {_WHERE} is beyond its {level} limit: {{{{ $value }}}}.",
         )
     window = window_of(declared)

@@ -12,7 +12,7 @@ from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Status
 
 from . import recordings as r
-from .promql import ON_RUBRIC, fleet, over_processes, sent
+from .promql import ON_RUBRIC, UNANSWERED, WAITING, behind, fleet, held_back, over_processes, sent, waiting
 from .rule import RecordingRule, prometheus_duration
 
 _CODES = tuple((text.replace(" ", "_"), code) for code, text in reversed(r.STATUS_CODES.items()))
@@ -47,9 +47,10 @@ def breaching(declared: Declaration, level: str) -> str:
     known = f"{r.STATUS} >= {worse} or {r.HELD} >= {worse}"
     if not is_reported(declared):
         return f"last_over_time({r.pass_ratio(r.window_of(declared))}[{r.DAY}])\nand\n({known})"
-    reported = sent(f"pass_rate_{level}")
+    alert = f"pass_rate_{level}"
     # The process may look further back than a window that is recorded here: its own figure is the one to show.
-    return f"last_over_time({r.FIGURE}[{r.DAY}])\nand\n(\n  {known}\n  or {reported} == 1\n)\nunless\n{reported} == 0"
+    shown = f"last_over_time({r.FIGURE}[{r.DAY}])"
+    return f"{shown}\nand\n(\n  {known}\n  or {sent(alert)} == 1\n)\nunless\n{held_back(alert)}"
 
 
 def interval(declared: Declaration) -> str:
@@ -77,7 +78,8 @@ def is_reported(declared: Declaration) -> bool:
 def _below(declared: Declaration, level: str) -> RecordingRule:
     """1 or 0; absent where there is too little data or too few failures, as a finding in process is.
 
-    Absent, too, where traces without an answer could lift the ratio to the threshold, or bring it below.
+    Absent, too, where traces without an answer could lift the ratio to the threshold, or bring it below, or those that
+    wait for a slow judge do if they are like what it answered.
     """
     window, policy = r.window_of(declared), declared.policy
     bounded = policy.mode == "bound"
@@ -85,10 +87,17 @@ def _below(declared: Declaration, level: str) -> RecordingRule:
     against = f'{ON_RUBRIC} {r.THRESHOLD}{{level="{level}"}}'
     guard = f"\nand\n({r.failures(window)} >= {policy.min_failures} or {compared} >= {against})" if bounded else ""
     enough = f"\nand\n{r.effective(window)} >= {policy.min_samples:g}"
-    whole = f"({r.weight(window)} + {fleet(f.UNANSWERED)})"
-    lowest = f"({r.weight(window)} - {r.failed_weight(window)}) / {whole}"
-    highest = f"1 - {r.failed_weight(window)} / {whole}"
-    is_open = f"\nunless\n({lowest} < {against}\nand\n{highest} >= {against})"
+    failed, passed = r.failed_weight(window), f"{r.weight(window)} - {r.failed_weight(window)}"
+    ratio = f"1 - {failed} / {r.weight(window)}"
+    whole, all_ = (f"({r.weight(window)} + {waiting(*series)})" for series in (UNANSWERED, WAITING))
+    lowest, highest = f"({passed}) / {whole}", f"1 - {failed} / {whole}"
+    lower = f"({passed} + {waiting(behind('passed'))}) / {all_}"
+    higher = f"1 - ({failed} + {waiting(behind('failed'))}) / {all_}"
+    is_open = "\nor\n".join(
+        f"{low} < {against}\nand\n{high} >= {against}"
+        for low, high in ((lowest, highest), (lower, ratio), (ratio, higher))
+    )
+    is_open = f"\nunless\n({is_open})"
     return RecordingRule(r.BELOW, f"({compared} < bool {against}){guard}{enough}{is_open}", labels={"level": level})
 
 

@@ -15,6 +15,8 @@ PROCESS = ("instance", "pod", "container", "endpoint", "node")
 """Labels of a target that distinguish processes of one job."""
 SITE = ("cluster", "namespace", "job")
 """Labels of a target that match the configuration's numbers to its verdicts."""
+AWAY = "5m"
+"""For so long the last values of a process that is away hold where rules subtract them: a restart, a missed scrape."""
 PLACE = "service_environment_rubric"
 ON_RUBRIC = f"on ({', '.join((*SITE, 'rubric'))}) group_left ()"
 """Matches a number for each rubric of a site to the services that it judges."""
@@ -51,6 +53,32 @@ def configured(family: Family, *labels: str, where: str = "") -> str:
 def sent(alert: str) -> str:
     """1 if a process has sent this alert and it goes on; 0 if every process with it holds it back; else absent."""
     return fleet(f.ALERT_REPORTED, "alert", where=f'alert="{alert}"', operation="max")
+
+
+def held_back(alert: str) -> str:
+    """Places whose alert no process sends and one holds back, or did before it was away."""
+    reported = f'last_over_time({f.ALERT_REPORTED.name}{{alert="{alert}"}}[{AWAY}])'
+    return f"{over_processes(reported, 'alert', operation='max')} == 0"
+
+
+def waiting(*series: str, over: str = "") -> str:
+    """Traces without an answer: the most of the last minutes, for what waits is read again after a restart.
+
+    ``over``: of a longer time, as a range of instants.
+    """
+    each = (f"sum_over_time({one}[{over}])" if over else f"max_over_time({one}[{AWAY}])" for one in series)
+    return over_processes(" or ".join(each), *(["like"] if series != UNANSWERED else []))
+
+
+UNANSWERED = (f.UNANSWERED.name,)
+"""Those that may pass and may fail."""
+WAITING = (f.UNANSWERED.name, f.BEHIND.name)
+"""And those that wait for a slow judge."""
+
+
+def behind(like: str) -> str:
+    """Those of the second kind that pass, or fail, if they are like what that judge answered."""
+    return f'{f.BEHIND.name}{{like="{like}"}}'
 
 
 def bound(share: str, n: str, *, upper: bool, match: str = "", z: float = Z_95_ONE_SIDED) -> str:

@@ -14,7 +14,19 @@ from sidejudge.integrations.prometheus.families import Family
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.interval import Z_99_ONE_SIDED
 
-from .promql import ON_RUBRIC, PLACE, bound, configured, fleet, over_processes, shown_lower
+from .promql import (
+    ON_RUBRIC,
+    PLACE,
+    UNANSWERED,
+    WAITING,
+    behind,
+    bound,
+    configured,
+    fleet,
+    over_processes,
+    shown_lower,
+    waiting,
+)
 from .rule import RecordingRule, prometheus_duration
 
 BURN_WINDOWS = ("5m", "30m", "1h", "6h", "3d")
@@ -131,17 +143,35 @@ def unanswered(window: str) -> str:
     return f"{PLACE}:sidejudge_unanswered_traces:sum{window}"
 
 
-def unanswered_over(window: str) -> list[RecordingRule]:
-    """What had no answer over the windows of slow alerts: of a gauge that holds each trace for ``window`` or longer.
+def open_(window: str) -> str:
+    """The same with those that wait for a slow judge."""
+    return f"{PLACE}:sidejudge_open_traces:sum{window}"
 
-    Over an hour at most it is what the gauge holds. Over longer, a trace that waits counts several times: for a while
+
+def like_failed(window: str) -> str:
+    """Those that fail if they are like what that judge answered; absent where none wait for one."""
+    return f"{PLACE}:sidejudge_behind_traces_failed:sum{window}"
+
+
+def best_failed_ratio(window: str) -> str:
+    """The share of failures where what has no answer passes, but what is like a slow judge's refusals."""
+    failed = f"({failed_weight(window)} + {like_failed(window)} or {failed_weight(window)})"
+    return f"{failed} / ({weight(window)} + {open_(window)})"
+
+
+def unanswered_over(window: str) -> list[RecordingRule]:
+    """What had no answer over the windows of slow alerts: of gauges that hold each trace for ``window`` or longer.
+
+    Over an hour at most it is what a gauge holds. Over longer, a trace that waits counts several times: for a while
     after an outage alerts begin later.
     """
-    now = fleet(f.UNANSWERED)
-    found = [RecordingRule(unanswered(over), now) for over in ("5m", "30m", "1h")]
-    for over in ("6h", DAY, "3d"):
-        summed = over_processes(f"sum_over_time({f.UNANSWERED.name}[{over}:{window}])")
-        found.append(RecordingRule(unanswered(over), f"({now} > {summed})\nor\n{summed}\nor\n{now}"))
+    found = []
+    for record, series in ((unanswered, UNANSWERED), (open_, WAITING), (like_failed, (behind("failed"),))):
+        now = waiting(*series)
+        found += [RecordingRule(record(over), now) for over in ("5m", "30m", "1h")]
+        for over in ("6h", DAY, "3d"):
+            summed = waiting(*series, over=f"{over}:{window}")
+            found.append(RecordingRule(record(over), f"({now} > {summed})\nor\n{summed}\nor\n{now}"))
     return found
 
 

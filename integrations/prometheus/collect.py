@@ -209,6 +209,8 @@ class Snapshot:
     services: Iterable[ServiceStatus] = ()
     unanswered: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """How many traces stand for those without an answer here, by service, environment and rubric."""
+    behind: Mapping[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
+    """The same of those behind a slow judge, and how many of them pass if they are like what it answered."""
     traces_open: int = 0
     sampling_rate: float | None = None
     load_share: float = 1.0

@@ -330,11 +330,7 @@ class Exporter:
         windows = chain.from_iterable(
             window_gauges(who, service_status, full=self._full) for who, service_status in shown.items()
         )
-        unanswered: dict[tuple[str, str, str], float] = {}
-        for (service, environment, rubric), weight in seen.unanswered.items():
-            who = (*self._place(service, environment), self._label("rubric", rubric))
-            unanswered[who] = unanswered.get(who, 0.0) + weight
-        waiting = ((f.UNANSWERED, who, weight) for who, weight in unanswered.items())
+        waiting = self._waiting(seen)
         limited = limit_gauges(seen.metrics, self._known.limits, self._place_of_status(seen))
         parts = (
             own, self._queues(seen), anomalies, self._thresholds(), judge, alerts, people, _sources(seen), failures,
@@ -343,6 +339,19 @@ class Exporter:
         for family, values, value in chain(*parts):
             sampled[family].append((values, value))
         return sampled
+
+    def _waiting(self, seen: Snapshot) -> Iterator[Series]:
+        """Traces without an answer; those of places that one label stands for together."""
+        found: dict[tuple[f.Family, tuple[str, ...]], float] = {}
+        behind = seen.behind.items()
+        for family, place, like, weight in (
+            *((f.UNANSWERED, place, (), weight) for place, weight in seen.unanswered.items()),
+            *((f.BEHIND, place, ("passed",), passed) for place, (_, passed) in behind),
+            *((f.BEHIND, place, ("failed",), traces - passed) for place, (traces, passed) in behind),
+        ):
+            of = family, (*self._place(*place[:2]), self._label("rubric", place[2]), *like)
+            found[of] = found.get(of, 0.0) + weight
+        return ((*of, weight) for of, weight in found.items())
 
     def _thresholds(self) -> Iterator[Series]:
         for rubric in self._reached:

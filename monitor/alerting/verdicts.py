@@ -214,6 +214,7 @@ _KEYS: Final = 1_000
 """Services, and keys, as many as have a window: whoever sends spans may make up names."""
 _SLOW_NS: Final = 10 * 10**9
 """A judge that takes longer is slow."""
+_EVER: Final = 1 << 63
 _ANSWERS: Final = 10
 """Fewer answers do not show what a judge makes of the rest."""
 
@@ -380,7 +381,8 @@ class Awaited:
                 self.unreached(Key.of(service, environment, rubric), weight, at_ns)
 
     def _counts(self, minute: int, now_ns: int) -> bool:
-        return now_ns - self._window_ns < minute * MINUTE_NS <= now_ns
+        # As verdicts in their windows: those of before the clock was set back are dated later, and are there.
+        return abs(now_ns - minute * MINUTE_NS) < self._window_ns
 
     def weights(self, now_ns: int) -> dict[Key, float]:
         """The weight of each key that has one."""
@@ -397,9 +399,10 @@ class Awaited:
         return [weight for since_ns, weight in self._since.get(key, {}).values() if since_ns <= until_ns]
 
     def _until_ns(self, now_ns: int) -> int:
-        """What waits since then or earlier waited in an outage."""
-        self._out_ns = now_ns if self._out() else min(self._out_ns, now_ns)
-        return self._out_ns
+        """What waits since then or earlier waited in an outage: while one lasts all, whatever its date."""
+        is_out = self._out()
+        self._out_ns = now_ns if is_out else min(self._out_ns, now_ns)
+        return _EVER if is_out else self._out_ns
 
     def weight(self, key: Key, now_ns: int) -> float:
         """How many traces stand for all that may pass and may fail under a key."""
@@ -435,8 +438,8 @@ class Awaited:
         """The weight of traces that a slow judge has not answered; 0 where nothing else is decided by words."""
         if not any(each.plain for each in minutes):
             return 0.0
-        until_ns, before_ns = self._until_ns(now_ns), now_ns - _SLOW_NS
-        waits = sum(w for since_ns, w in self._since.get(key, {}).values() if until_ns < since_ns <= before_ns)
+        until_ns, now = self._until_ns(now_ns), range(now_ns - _SLOW_NS + 1, now_ns + 1)
+        waits = sum(w for at_ns, w in self._since.get(key, {}).values() if until_ns < at_ns and at_ns not in now)
         # Where what comes and what is answered keep pace, answers to what came before the window stand for what waits.
         more = sum(each.asked - each.ended for each in minutes) - sum(self._waiting(key, now_ns))
         return sum(each.late for each in minutes) + max(0.0, min(waits, more))

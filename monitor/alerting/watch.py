@@ -541,6 +541,8 @@ class Watch:
             return current  # how much is missing is known without a look
         if held is None:
             so_far = f"decided within {Duration(self.declared.look_ns)}; so far {moment.appraisal.reason}"
+            if mildest is not None:
+                so_far = moment.appraisal.reason + WAITS
             return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, so_far))
         if (instead := _instead(held.status, moment, mildest, self.behind(key, now_ns, 0))) is not None:
             found = replace(current, appraisal=_stated(replace(held, status=instead), moment, self.declared))
@@ -561,15 +563,19 @@ class Watch:
             return None
         behind = self.behind(key, now_ns, 0)
         reach = left_open(found.estimate, found.waiting, limits.warning, limits.critical, behind=behind)
+        limit = limits.critical if level is Status.CRITICAL else limits.warning
         fallen = self._since_fall(key, now_ns) if level in ALARMS else None
-        if fallen is not None and (since := fallen.estimate) is not None:
-            waiting = fallen.waiting + self._still_awaited(key, now_ns)
+        since, waiting = found.estimate, found.waiting
+        if fallen is not None and fallen.estimate is not None:
+            since, waiting = fallen.estimate, fallen.waiting + self._still_awaited(key, now_ns)
             behind = self.behind(key, now_ns, self._tracked[key].fell_ns or 0)
             if reach is None:
-                limit = limits.critical if level is Status.CRITICAL else limits.warning
                 reach = left_open(since, waiting, limit, behind=behind)
             elif both_ways(since.pass_ratio, since.weight_sum, waiting, behind)[1] < limits.warning:
                 reach = left_open(since, waiting, limits.critical, behind=behind)
+        if reach is None and since is not None and level in ALARMS and round(since.pass_ratio, 9) >= limit:
+            # The evidence is older than what is shown, which lies above; its lower end is what the alarm rests on.
+            reach = left_open(replace(since, pass_ratio=since.lower), waiting, limit, behind=behind)
         if reach is None:
             return None
         return Status.HEALTHY if reach[1] >= limits.warning else Status.WARNING
@@ -695,6 +701,11 @@ def _instead(held: Status, moment: ServiceStatus, mildest: Status | None, behind
         ratio = warning if known is None else round(known.pass_ratio, 9)
         lowest = ratio if known is None else both_ways(ratio, known.weight_sum, 0.0, behind)[0]
         if lowest < min(ratio, warning) or mostly_waits(known, moment.waiting):
+            return Status.INSUFFICIENT_DATA
+    if held is Status.HEALTHY and (known := moment.estimate) is not None and behind.traces:
+        # What waits for a slow judge moves the interval, which healthy needs to reach the threshold.
+        lowest = both_ways(known.pass_ratio, known.weight_sum, 0.0, behind)[0]
+        if lies_below(replace(known, upper=known.upper - known.pass_ratio + lowest), moment.thresholds.warning):
             return Status.INSUFFICIENT_DATA
     return contradicted(held, _look_at(moment, moment.appraisal.status))
 

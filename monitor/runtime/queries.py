@@ -329,6 +329,7 @@ class MonitorQueries:
         late, fleet, prompts = self._late_references(), self._fleet(), self.prompts()
         forwarding, peers, sessions = self._parts.listeners.forwarding(), self._parts.peers, self._parts.sessions
         kept = forwarding.buffer if forwarding is not None else None
+        behind = self._parts.awaited.all_behind(now_ns)
         embedding, vectorless = self._parts.backends.embedding, self._parts.pipeline.judge_queue.without_vectors
         queues: dict[str, QueueSize | None] = {
             "assembly": QueueSize.since(self._parts.assembler.open_traces, self._parts.assembler.oldest_ns),
@@ -348,6 +349,7 @@ class MonitorQueries:
             services=corrected(self._watch.service_statuses(now_ns) if services is None else services, agreement),
             agreement=agreement,
             unanswered=self._unanswered(now_ns),
+            behind={key: found for key, found in behind.items() if key.rubric in self._parts.rubrics},
             failures=self._parts.failures.latest,
             traces_open=self._parts.outcomes.open,
             sampling_rate=self._parts.sampling_rate(),

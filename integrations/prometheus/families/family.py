@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 Label: TypeAlias = Literal[
     "alert", "severity", "stage", "turn", "connection",
-    "code", "destination", "direction", "environment", "fingerprint", "flag", "group", "kind", "level", "metric",
-    "model", "outcome", "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario",
+    "code", "destination", "direction", "environment", "fingerprint", "flag", "group", "kind", "level", "like",
+    "metric", "model", "outcome", "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario",
     "selection", "service", "signal", "slice", "state", "status", "tool", "value", "version",
 ]  # fmt: skip
 
@@ -26,6 +26,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "reason": "why; a closed list",
         "status": "`healthy`, `warning`, `critical`, `insufficient_data` or, of a pass ratio, `no_data`",
         "level": "`warning` or `critical`",
+        "like": "`passed` or `failed`: what becomes of traces if they are like those that were answered",
         "alert": "a condition that is watched; a closed list, see `/v1/alerts`",
         "severity": "of an alert: `critical`, `warning` or `info`",
         "stage": "of an alert: `pending` (not for long enough), `firing`, `unknown` (it fired; now data is missing)",

@@ -43,6 +43,12 @@ UNANSWERED = gauge(
     "or got none within the window in an outage or because the budget was spent. This process's own.",
     note="Absent while there are none. A rule that compares a pass ratio counts them both ways.",
 )  # fmt: skip
+BEHIND = gauge(
+    "sidejudge_behind_traces", labels=(*WHO, "like"),
+    help="How many traces stand for those that a slow judge has not answered within the window: `passed` and `failed`, "
+    "by what it answered. This process's own.",
+    note="Absent while there are none, and where nothing is decided without the judge.",
+)  # fmt: skip
 LAST_VERDICT = gauge(
     "sidejudge_last_verdict_timestamp_seconds", labels=WHO,
     help="When the last verdict that passed or failed was reached. This process's view, or its fleet's.",

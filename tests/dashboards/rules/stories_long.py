@@ -162,24 +162,40 @@ def _burning() -> Iterator[Scenario]:
 def _unanswered() -> Iterator[Scenario]:
     """Traces without an answer at two processes for an hour: more of them, fewer, and none at the full hour."""
     name, none = "sidejudge_unanswered_traces", [None] * 100
+    slow = [f'sidejudge_behind_traces{{like="{like}"}}' for like in ("passed", "failed")]
     for window in ("5m", "30m", "1h", "6h", r.DAY, "3d"):
-        record, short = r.unanswered(window), window in ("5m", "30m", "1h")
-        for how, a, b, at_20, at_58, at_98 in (
-            ("more", [1.5] * 5 + [6] * 54, [0.5] * 5 + [2] * 54, 8, 8, None if short else 10),
-            ("fewer", [6] * 30 + [5] * 29, [2] * 59, 8, 7 if short else 8, None if short else 15),
-            ("late", [None] * 5 + [6] * 54, [None] * 5 + [2] * 54, 8, 8, None if short else 8),
+        short = window in ("5m", "30m", "1h")
+        for how, a, b, at_20, at_26, at_58, at_98 in (
+            ("more", [1.5] * 5 + [6] * 54, [0.5] * 5 + [2] * 54, 8, 8, 8, None if short else 10),
+            ("fewer", [6] * 30 + [5] * 29, [2] * 59, 8, 8, 7 if short else 8, None if short else 15),
+            ("late", [None] * 5 + [6] * 54, [None] * 5 + [2] * 54, 8, 8, 8, None if short else 8),
+            ("brief", [1.5] * 5 + [6] * 15, [0.5] * 5 + [6] * 15, 12, *[None if short else 2] * 3),
+            ("late and brief", [None] * 5 + [6] * 15, [None] * 5 + [2] * 15, 8, None, None, None),
         ):
-            yield Scenario(
-                name=f"what had no answer over {window}, {how} in time",
-                under=(record,),
-                given={
-                    **points(name, {**PLACE, **target("a")}, [*a, *none]),
-                    **points(name, {**PLACE, **target("b")}, [*b, *none]),
-                },
-                checks=(
-                    is_number(record, "20m", at_20), is_number(record, "58m", at_58), is_number(record, "98m", at_98),
-                ),
-            )  # fmt: skip
+            for record, series, beside in (
+                (r.unanswered, (name, name), ()), (r.open_, (name, slow[0]), ()),
+                (r.like_failed, (slow[1], slow[1]), (name, slow[0])),
+            ):  # fmt: skip
+                given: dict[str, str] = {}
+                for each, pod, values in (
+                    (series[0], "a", a), (series[1], "b", b), *((each, pod, a) for each in beside for pod in "ab"),
+                ):  # fmt: skip
+                    family, _, like = each.partition("{")
+                    labels = {"like": like.split('"')[1]} if like else {}
+                    given |= points(family, {**PLACE, **labels, **target(pod)}, [*values, *none])
+                yield Scenario(
+                    name=f"{record(window)}, {how} in time", under=(record(window),), given=given,
+                    checks=(
+                        *(
+                            is_number(record(window), at, value)
+                            for at, value in (("20m", at_20), ("26m", at_26), ("58m", at_58), ("98m", at_98))
+                        ),
+                        *(
+                            Check(at=at, expr=f'count({record(window)}{{like=""}})', value=value and 1)
+                            for at, value in (("20m", at_20), ("58m", at_58))
+                        ),
+                    ),
+                )  # fmt: skip
 
 
 def _averted() -> Iterator[Scenario]:
@@ -195,9 +211,20 @@ def _averted() -> Iterator[Scenario]:
             under=(day,),
             given={
                 **THRESHOLDS, **constant(r.upper("1d", 99), PLACE, 0.84), **constant(r.failures("1d"), PLACE, 20),
-                **weighed("1d", 20), **constant(r.unanswered("1d"), PLACE, number),
+                **weighed("1d", 20), **constant(r.open_("1d"), PLACE, number),
             },
             checks=(fires(day, "62m", severity="warning") if number == 33 else silent(day, "62m"),),
+        )  # fmt: skip
+    for number in (4, 5):  # 24 of 160 fail, or 25
+        yield Scenario(
+            name=f"a day's alert beside 60 traces without an answer, {number} of them like those that a judge refuted",
+            under=(day,),
+            given={
+                **THRESHOLDS, **constant(r.upper("1d", 99), PLACE, 0.84), **constant(r.failures("1d"), PLACE, 20),
+                **weighed("1d", 20), **constant(r.open_("1d"), PLACE, 60),
+                **constant(r.like_failed("1d"), PLACE, number),
+            },
+            checks=(silent(day, "62m") if number == 4 else fires(day, "62m"),),
         )  # fmt: skip
     yield Scenario(
         name="a day's alert that fires goes on in an outage",
@@ -233,9 +260,18 @@ def _averted() -> Iterator[Scenario]:
                 yield Scenario(
                     name=f"a budget of {1 - warning:g} over {long} beside {number} traces without an answer",
                     under=(burn,),
-                    given={**given, **constant(r.unanswered(long), PLACE, number)},
+                    given={**given, **constant(r.open_(long), PLACE, number)},
                     checks=(fires(burn, at, long=long) if number == 9 else silent(burn, at, long=long),),
                 )
+                refuted = (31 - number) * limit
+                yield Scenario(
+                    name=f"a budget of {1 - warning:g} over {long} beside 30 traces, {refuted:g} of them like refuted",
+                    under=(burn,),
+                    given={
+                        **given, **constant(r.open_(long), PLACE, 30), **constant(r.like_failed(long), PLACE, refuted),
+                    },
+                    checks=(fires(burn, at, long=long) if number == 9 else silent(burn, at, long=long),),
+                )  # fmt: skip
             if warning == 0.99 and wait < 180:
                 yield Scenario(
                     name=f"a budget that burns over {long} goes on burning in an outage",

@@ -41,7 +41,13 @@ def _from_processes() -> Iterator[Scenario]:
                 **points(change, {**PLACE, **target("a")}, [None] * 5 + [240] * 5 + [None] * 10),
                 **points(change, {**PLACE, **target("b")}, [None] * 7 + [300] * 3 + [None] * 10),
             },
-            checks=(silent(alert, "5m"), fires(alert, "6m", severity=severity), fires(alert, "9m")),
+            checks=(
+                silent(alert, "5m"),
+                fires(alert, "6m", severity=severity),
+                fires(alert, "9m"),
+                fires(alert, "17m"),
+                silent(alert, "21m"),
+            ),
         )
     for by, other, alert in (
         ("version", "metadata.tenant", "SidejudgeVersionWorse"), ("metadata.tenant", "model", "SidejudgeSliceWorse"),
@@ -155,9 +161,11 @@ def _held_back() -> Iterator[Scenario]:
             name=f"{alert} is there once one process sends it, and where none says whether it does",
             under=(alert,),
             given={
-                **constant(name, {**PLACE, **part, **target("a")}, 240, 60),
+                **constant(name, {**PLACE, **part, **target("a")}, 240, 70),
                 # Nobody says so before the process's next look.
-                **points("sidejudge_alert_reported", {**labels, **target("a")}, [None] + [0] * 19 + [None] * 40),
+                **points(
+                    "sidejudge_alert_reported", {**labels, **target("a")}, [None] + [0] * 19 + [None] * 10 + [0] * 20
+                ),
                 **points("sidejudge_alert_reported", {**labels, **target("b")}, [None] * 10 + [1] * 10 + [None] * 40),
                 **constant("sidejudge_alert_reported", {**labels, "alert": "another", **target("b")}, 0, 60),
             },
@@ -165,7 +173,8 @@ def _held_back() -> Iterator[Scenario]:
                 *(silent(alert, at) for at in ("0m", "1m", "10m")),
                 fires(alert, "11m"),
                 fires(alert, "19m"),
-                fires(alert, "50m"),
+                silent(alert, "53m"),  # a process that is away holds it back
+                fires(alert, "56m"),
             ),
         )
 

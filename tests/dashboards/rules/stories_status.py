@@ -333,6 +333,56 @@ def _left_open() -> Iterator[Scenario]:
     yield left_open(40, 80, 0.6, 1, None)  # up to 0.75
     yield left_open(30, 120, 0.8, None, None)  # up to 0.85 exactly
     yield left_open(16, 1000, 0.9, None, None)
+    yield from _left_open_until()
+
+
+def _left_open_until() -> Iterator[Scenario]:
+    """What had no answer for ten minutes, and what from then on, is known five minutes longer: a restart takes it."""
+    for failed, upper, unanswered, like_passed, like_failed, at_13, at_17 in (
+        (16, 0.84, (40, 0), (0, 0), (0, 0), (None, None), (1, 0)),
+        (8, 0.95, (40, 0), (0, 0), (0, 0), (None, None), (0, 0)),
+        (32, 0.65, (40, 0), (0, 0), (0, 0), (1, None), (1, 1)),
+        (16, 0.84, (0, 0), (40, 0), (0, 0), (None, 0), (1, 0)),
+        (8, 0.95, (0, 0), (0, 0), (40, 0), (None, None), (0, 0)),
+        (32, 0.65, (0, 0), (40, 0), (0, 0), (1, None), (1, 1)),
+        (8, 0.95, (0, 0), (40, 0), (0, 40), (None, 0), (None, None)),
+        (16, 0.84, (0, 0), (0, 40), (40, 0), (1, None), (None, 0)),
+        (32, 0.65, (0, 0), (0, 40), (40, 0), (1, 1), (1, None)),
+        *(
+            (failed, upper, (0, 0), (40, 40), (like, like), known, known)
+            for failed, upper, like, known in (
+                (8, 0.95, 12, (None, 0)),
+                (8, 0.95, 11, (0, 0)),
+                (16, 0.84, 2, (None, 0)),
+                (16, 0.84, 3, (1, 0)),
+                (32, 0.65, 5, (1, None)),
+                (32, 0.65, 6, (1, 1)),
+            )
+        ),
+    ):
+        waits: dict[str, str] = {}
+        for name, labels, (before, after) in (
+            ("sidejudge_unanswered_traces", {}, unanswered),
+            ("sidejudge_behind_traces", {"like": "passed"}, like_passed),
+            ("sidejudge_behind_traces", {"like": "failed"}, like_failed),
+        ):  # fmt: skip
+            for pod, share in (("a", 0.25), ("b", 0.75)):
+                course = [share * before] * 11 + [share * after] * 10
+                waits |= points(name, {**PLACE, **labels, **target(pod)}, course)
+        yield Scenario(
+            name=f"a look at {failed} failures of 80; {unanswered}, {like_passed} and {like_failed} have no answer",
+            under=(r.BELOW,),
+            given={
+                **THRESHOLDS, **constant(r.upper("1h"), PLACE, upper), **constant(r.failures("1h"), PLACE, 16),
+                **constant(r.effective("1h"), PLACE, 80), **constant(r.weight("1h"), PLACE, 80),
+                **constant(r.failed_weight("1h"), PLACE, failed), **waits,
+            },
+            checks=tuple(
+                is_number(r.BELOW, at, value, level=level)
+                for at, values in (("13m", at_13), ("17m", at_17))
+                for level, value in zip(("warning", "critical"), values, strict=True)
+            ),
+        )  # fmt: skip
 
 
 def _undecided() -> Iterator[Scenario]:
@@ -370,24 +420,18 @@ def _stopped() -> Iterator[Scenario]:
         )
     last = "sidejudge_last_verdict_timestamp_seconds"
     alert = "SidejudgeTrafficStopped"
-    for hours, status, said in (
-        (1, -2, True),
-        (167, -2, True),
-        (168, -2, False),
-        (1, -1, False),
-        (1, 0, False),
-        (200, -2, False),
-    ):
+    for status in (-2, -1, 0):
+        lasts = fires(alert, "5m", severity="info"), fires(alert, "24m")
         yield Scenario(
-            name=f"status {status}, the last verdict of two processes {hours} h ago and earlier",
+            name=f"status {status}, the last verdict of two processes is a week ago in 20 minutes and earlier",
             under=(alert,),
             given={
                 **constant(r.STATUS, PLACE, status),
-                **constant(last, {**PLACE, **target("a")}, 720_000 - hours * 3_600),
-                **constant(last, {**PLACE, **target("b")}, 0),
+                **constant(last, {**PLACE, **target("a")}, 20 * 60 - 604_800),
+                **constant(last, {**PLACE, **target("b")}, -900_000),
             },
-            checks=(fires(alert, "200h", severity="info") if said else silent(alert, "200h"),),
-            step="10h",
+            # One process may not have seen the service for long while the other is away.
+            checks=(silent(alert, "4m"), *(lasts if status == -2 else ()), silent(alert, "26m")),
         )
 
 

@@ -71,6 +71,19 @@ def test_what_no_process_sends_is_no_alert_until_one_does(kind, exported, metric
     assert min(fires(alert, tmp_path, [*given, held_back, sent])) == 40, "one of several is enough"
 
 
+@pytest.mark.parametrize("back", [0, 2])
+@pytest.mark.parametrize("away", [0, 1, 4])
+def test_a_warning_that_a_process_holds_back_does_not_fire_while_it_is_away(away, back, tmp_path: Path) -> None:
+    """It is away for so many minutes, and exports whether it sends the alert so many later than the status."""
+    shown = [(1, 20), (None, away), (1, 80)]
+    given = [
+        series("sidejudge_pass_ratio", course(*((each and 0.6, count) for each, count in shown)), **SITE, **A, **WHO),
+        series("sidejudge_status", course(*shown), **SITE, **A, **WHO, status="warning"),
+        reported("pass_rate_warning", A, (0, 20), (None, min(4, away + back)), (0, 80)),
+    ]
+    assert fires("SidejudgePassRateWarning", tmp_path, given, range(45)) == set()
+
+
 @pytest.mark.parametrize(("kind", "exported", "metric"), KINDS)
 @pytest.mark.parametrize(("level", "unclear", "kept"), [("critical", "warning", 15), ("warning", "healthy", 5)])
 def test_what_a_process_neither_ends_nor_sends_again_goes_on(

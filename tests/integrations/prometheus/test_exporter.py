@@ -577,6 +577,7 @@ def populated() -> Exporter:
         lambda: Snapshot(
             sampling_rate=0.05,
             unanswered={("shop", "prod", "qa"): 3.0},
+            behind={("shop", "prod", "qa"): (3.0, 2.0)},
             services=[
                 standing(
                     composite_mean=0.5, metric_means={"accuracy": 0.5}, since_ns=5 * 10**9, incomplete=3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import time
 from contextlib import closing
@@ -23,7 +24,7 @@ from sidejudge.scoring.status.status import Status, Thresholds
 from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 from sidejudge.scoring.trace.trace import Trace
 from tests.fakes.judge import judges
-from tests.fakes.openai import Provider, page
+from tests.fakes.openai import Provider, hangs, page
 from tests.needs import LITELLM
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 from tests.seed_policy import estimate_of
@@ -149,6 +150,36 @@ async def test_statuses_know_of_traces_that_wait_for_a_judge(started):
         provider.standing = judges(lambda _, field: True if field == "answer" else None)
         await app.settled(4)
         assert app.monitor.watch.awaited(key, now_ns + MINUTE_NS) == 0
+
+
+@LITELLM.mark
+async def test_prometheus_knows_of_traces_that_wait_for_a_slow_judge(started):
+    approves = judges(lambda _, field: True if field == "answer" else None)
+    with Provider(hangs()) as provider:
+        provider.will(*[approves] * 12)
+        model = {"model": "openai/small", "api_base": provider.url, "api_key": "k", "structured": "always"}
+        ahead_ns = [0]
+        asked, draw = {"id": "kind", "ask": "Is {{output}} kind?", "rate": 0.5}, random.Random(1)
+        app = await started(
+            clock_ns=lambda: time.time_ns() + ahead_ns[0], evaluators={"judge": {**model, "concurrency": 2}},
+            rubrics={"kindness": {"metrics": [asked, {"id": "calm", "check": {"not-icontains-any": ["!"]}}]}},
+            routes=[{"rubrics": ["kindness"]}], sampling={"rate": 1.0},
+        )  # fmt: skip
+        ran = {"gen_ai.operation.name": "invoke_agent"}
+        spans = [
+            S(trace_id=draw.randbytes(16), span_id=span(1), service="shop", attributes={**ran, "output.value": f"{n}"})
+            for n in range(60)
+        ]
+        await app.post(request(spans))
+        known = app.monitor.awaited._minutes.values
+        await until(lambda: sum(each.answers for held in known() for each in held.values()) == 12)
+        ahead_ns[0] = MINUTE_NS
+        families = (await app.http.get(app.api + "/metrics")).text
+        waits = len(app.monitor.awaited._keys)
+        where = 'environment="unknown",like="{}",rubric="kindness",service="shop"'
+        assert f"sidejudge_behind_traces{{{where.format('passed')}}} {float(waits)}" in families
+        assert f"sidejudge_behind_traces{{{where.format('failed')}}} 0.0" in families
+        assert (waits > 5, "sidejudge_unanswered_traces{" in families) == (True, False)
 
 
 @LITELLM.mark

@@ -24,7 +24,7 @@ from sidejudge.scoring.statistics.estimate import from_sums
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.service_status import ServiceStatus, SilenceCause
-from sidejudge.scoring.status.status import Appraisal, Policy, Status, Thresholds
+from sidejudge.scoring.status.status import WAITS, Appraisal, Behind, Policy, Status, Thresholds
 from tests.linear_time import steps
 from tests.monitor.alerting.test_last_received import decided
 from tests.seed_policy import estimate_of
@@ -179,7 +179,7 @@ def test_what_got_no_answer_in_an_outage_counts_both_ways_as_what_waits_does(mod
 
 
 def behind_a_slow_judge(played: Played, awaited: Awaited, line: deque, minutes: int, **more) -> list[Status]:
-    """Traces of which words refute some, and a judge approves the others, or so many of them, four a minute."""
+    """Traces of which words refute some, and a judge approves the others, or so many of them, four a minute or so."""
     statuses = []
     for _ in range(minutes):
         for _ in range(more["per_minute"]):
@@ -190,7 +190,7 @@ def behind_a_slow_judge(played: Played, awaited: Awaited, line: deque, minutes: 
             else:
                 awaited.waits(name, {KEY: 20.0}, played.now_ns)
                 line.append((name, "approved" not in more or played.chance.random() < more["approved"]))
-        for _ in range(min(4, len(line))):
+        for _ in range(min(more.get("answered", 4), len(line))):
             name, passed = line.popleft()
             answered_by(played, awaited, name, passed=passed)
         statuses += played.minutes(1, per_minute=0)
@@ -236,6 +236,18 @@ def test_what_words_refute_in_a_burst_raises_no_alarm_after_a_restart_either(mod
     assert ("firing" in [turn for _, turn, _ in played.reported], len(line) > 300) == (False, True)
 
 
+def test_no_fall_in_which_words_alone_decided_is_an_alarm_once_a_judge_that_hung_answers_that_all_pass():
+    played, line = Played(replace(QUICK, policy=Policy(mode="adaptive")), seed=4), deque()
+    awaited = Awaited(lambda: False)
+    played.watch.awaited, played.watch.behind = awaited.weight, awaited.behind
+    behind_a_slow_judge(played, awaited, line, 120, per_minute=4, refuted=0.06)
+    behind_a_slow_judge(played, awaited, line, 60, per_minute=4, refuted=0.06, answered=0)
+    played.reported.clear()
+    statuses = behind_a_slow_judge(played, awaited, line, 60, per_minute=4, refuted=0.06)
+    assert set(statuses) <= {Status.HEALTHY, Status.INSUFFICIENT_DATA}
+    assert (played.reported, statuses[-1]) == ([], Status.HEALTHY)
+
+
 def test_a_fall_that_a_slow_judge_shows_is_noticed_at_once_though_it_answered_otherwise_before():
     played, awaited, line = Played(replace(QUICK, policy=Policy(mode="adaptive"))), Awaited(lambda: False), deque()
     played.watch.awaited, played.watch.behind = awaited.weight, awaited.behind
@@ -247,6 +259,32 @@ def test_a_fall_that_a_slow_judge_shows_is_noticed_at_once_though_it_answered_ot
     known = before // 4  # minutes until the judge comes to the first one after the fall
     assert not {Status.WARNING, Status.CRITICAL} & set((burst + after)[:known])
     assert Status.CRITICAL in (burst + after)[known : known + 15]
+
+
+@pytest.mark.parametrize(("share", "status"), [(0.02, Status.HEALTHY), (1.0, Status.INSUFFICIENT_DATA)])
+def test_a_service_just_below_the_threshold_is_not_healthy_where_what_waits_for_a_slow_judge_is_worse(share, status):
+    played = Played(replace(QUICK, policy=Policy(mode="bound")))
+    for _ in range(90):
+        for _ in range(20):
+            played.count += 1
+            seen = Observation(
+                identity=str(played.count), at_ns=played.now_ns, passed=played.count % 25 > 3, weight=20.0
+            )
+            played.windows.add(KEY, seen)
+            played.watch.learn(KEY, seen)
+        played.minutes(1, per_minute=0)
+    assert played.status is Status.HEALTHY, "0.84 of 1,200 may be 0.86"
+    waits = share * 20 * 1_200
+    played.watch.behind = lambda *_: Behind(waits, 0.7 * waits)
+    assert played.status is status
+
+
+def test_a_status_that_what_waits_leaves_open_from_the_first_look_on_says_so():
+    played = Played(replace(QUICK, policy=Policy(mode="bound")))
+    played.watch.awaited = lambda _key, _now_ns: 4_000.0
+    assert set(played.minutes(20)) == {Status.INSUFFICIENT_DATA}
+    (shown,) = played.watch.service_statuses(played.now_ns)
+    assert (shown.appraisal.reason.endswith(WAITS), "decided within" in shown.appraisal.reason) == (True, False)
 
 
 def test_what_a_slow_judge_refutes_leaves_healthy_what_words_approve_no_longer():
