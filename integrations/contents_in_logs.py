@@ -21,10 +21,13 @@ _RESPONSE: Final = "gen_ai.response.id"
 UNNAMED: Final = "log record"
 """Our name for the event of a record without one."""
 CHAT: Final = re.compile(
-    r"""["'](?:_?role|message\.role|lc|choices|generations|candidates)["']"""
-    r"""|["']type["']: ?["'](?:human|ai|USER|AI|function_call|\w{2,30}Message)["']|_?role=|Message\("""
+    r"""["'rM](?:(?<=["'])(?:(?:_?role|message\.role|lc|choices|generations|candidates)["']"""
+    r"""|type["']: ?["'](?:human|ai|USER|AI|function_call|\w{2,30}Message)["'])|(?<=r)ole=|(?<=M)essage\()"""
 )
-"""Parts that every chat contains. The text is searched for them, so that other JSON is not read as messages."""
+"""Parts that every chat contains. The text is searched for them, so that other JSON is not read as messages.
+
+Their first characters come first, by which a pattern is found many times as fast.
+"""
 MAY_SHOW: Final = re.compile(
     rb"role|choices|candidates|generations|arguments|args|[iI]nput|prompt|Message|human|[\"']lc"
 )

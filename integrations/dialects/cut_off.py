@@ -17,11 +17,15 @@ from . import jsontext
 
 _OPENS: Final = frozenset('{["')
 _ENVELOPE: Final = re.compile(
-    r"""["']role["']: ?["'](?:assistant|user|system|developer|model|ai|human|tool)["']|_?role=|ChatMessage\("""
-    r"""|"lc": ?1\b|"lc_agent_name"|"type": ?"(?:human|ai|tool|system|function_call|tool_use|chat_messages)\""""
-    r"""|"(?:messages|choices|generations|candidates|finish_reason|replies|parts)": ?"""
+    r"""["'rC](?:(?<=["'])role["']: ?["'](?:assistant|user|system|developer|model|ai|human|tool)["']"""
+    r"""|(?<=r)ole=|(?<=C)hatMessage\(|(?<=")(?:lc": ?1\b|lc_agent_name"|type": ?"(?:human|ai|tool|system"""
+    r"""|function_call|tool_use|chat_messages)"|(?:messages|choices|generations|candidates|finish_reason|replies"""
+    r"""|parts)":))"""
 )
-"""What stands around the texts of messages, and not in an answer that is JSON itself."""
+"""What stands around the texts of messages, and not in an answer that is JSON itself.
+
+As in ``contents_in_logs.CHAT``, the first characters come first.
+"""
 _WRAPPED: Final = re.compile(
     r"""\{"(?:text|raw|output|result|response|content|answer)": ?"|\{"type": ?"\w+", ?"value": ?|\{"files": ?\["""
     r"""|\{"trajectory": ?\{|"[\[{](?:\\"|')"""
@@ -35,9 +39,9 @@ _HEAD: Final = 1_000
 
 def without_cut(span: Span, client: str) -> Span:
     """The span without an input or output that a client's limit cut inside its envelope."""
-    cut = {field: value for field in _FIELDS if is_cut(value := getattr(span, field), span.kind)}
-    if not cut:
+    if not is_cut(span.input, span.kind) and not is_cut(span.output, span.kind):
         return span
+    cut = {field: value for field in _FIELDS if is_cut(value := getattr(span, field), span.kind)}
     found = []
     for field, value in cut.items():
         shape, source = f"text of {len(str(value))} characters, cut off", span.provenance.get(field, field)

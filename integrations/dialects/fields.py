@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from operator import itemgetter
 from typing import Final, TypeAlias, TypeVar, cast
 
 from sidejudge.integrations.raw import AttributeValue
@@ -104,9 +105,12 @@ def tree(reading: SpanReading, prefix: str) -> dict[str, Json]:
 def map_at(root: dict[str, T], path: Iterable[str]) -> dict[str, T] | None:
     """The map at a path of keys, made where nothing stands; None where a value stands in the way."""
     for step in path:
-        held: object = root.setdefault(step, cast("T", {}))
+        held: object = root.get(step)
         if not isinstance(held, dict):
-            return None
+            if step in root:
+                return None
+            held = {}
+            root[step] = cast("T", held)
         root = held
     return root
 
@@ -131,4 +135,4 @@ def numbered_maps(node: Json) -> list[dict[str, Json]]:
     if not isinstance(node, dict):
         return []
     numbered = [(int(key), item) for key, item in node.items() if key.isdecimal() and len(key) < 10]
-    return [item for _, item in sorted(numbered, key=lambda pair: pair[0]) if isinstance(item, dict)]
+    return [item for _, item in sorted(numbered, key=itemgetter(0)) if isinstance(item, dict)]

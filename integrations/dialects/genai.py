@@ -168,8 +168,10 @@ def _kind(reading: SpanReading, operation: str | None) -> SpanKind:
     if reading.attributes.get("gen_ai.tool.name") == MERGED_TOOLS:
         return SpanKind.CHAIN
     if operation is not None:
+        if (listed := _KINDS.get(operation)) is not None:
+            return listed
         unlisted = kinds.stated(operation)
-        return _KINDS.get(operation, unlisted if unlisted in _BY_WORD else SpanKind.CHAIN)
+        return unlisted if unlisted in _BY_WORD else SpanKind.CHAIN
     if reading.attributes.get(_AG2_TYPE) == "usage":
         reading.note("kind", _AG2_TYPE)
         return SpanKind.OTHER
@@ -183,8 +185,9 @@ def _kind(reading: SpanReading, operation: str | None) -> SpanKind:
 
 def _read(reading: SpanReading) -> EventContents:
     """Messages from the span, else from its events; instructions from wherever they are."""
-    requested = messages.read(unwrap.decoded(reading.value("input", _MESSAGES_IN)))
-    answered = messages.read(_spoken(unwrap.decoded(reading.value("output", _MESSAGES_OUT))))
+    stated, spoken = reading.value("input", _MESSAGES_IN), reading.value("output", _MESSAGES_OUT)
+    requested = () if stated is None else messages.read(unwrap.decoded(stated))
+    answered = () if spoken is None else messages.read(_spoken(unwrap.decoded(spoken)))
     contents = EventContents(requested=requested, answered=answered)
     if not requested and not answered and reading.raw.events:
         contents = read_events(reading, reading.raw.events)
@@ -203,9 +206,10 @@ def _read(reading: SpanReading) -> EventContents:
 
 def _unmasked(found: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages, withheld where a mask is all of a text or of a call's arguments; these very ones without any."""
-    if not any(message.text == _MASK or any(map(_is_masked, message.tool_calls)) for message in found):
-        return found
-    return tuple(map(_without_mask, found))
+    for message in found:
+        if message.text == _MASK or any(map(_is_masked, message.tool_calls)):
+            return tuple(map(_without_mask, found))
+    return found
 
 
 def _is_masked(call: ToolCall) -> bool:

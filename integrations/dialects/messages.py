@@ -59,7 +59,7 @@ _PROVIDED = "server_tool_call"
 PROVIDED_ITEMS = ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call")
 """Such calls as OpenAI's responses have them, beside the messages. An image that was generated may be the answer."""
 _MADE = ("function_call", "custom_tool_call")
-_ITEMS = (*_MADE, "function_call_output", "custom_tool_call_output", *PROVIDED_ITEMS)
+_ITEMS = frozenset({*_MADE, "function_call_output", "custom_tool_call_output", *PROVIDED_ITEMS})
 _UNFINISHED = ("queued", "in_progress")
 """States of OpenAI's responses whose output is not there yet."""
 _LISTING = "mcp_list_tools"
@@ -98,7 +98,10 @@ def stated(value: Json) -> tuple[Message, ...]:
 
 def hold_something(found: Sequence[Message]) -> bool:
     """Whether any of these messages has a text or a call, or had a content that was withheld."""
-    return any(message.text or message.tool_calls or message.withheld for message in found)
+    for message in found:  # noqa: SIM110 - a generator would cost more than the look
+        if message.text or message.tool_calls or message.withheld:
+            return True
+    return False
 
 
 def content(value: unwrap.Content) -> Json:
@@ -108,33 +111,28 @@ def content(value: unwrap.Content) -> Json:
     return found if parts else unwrap.plain(value)
 
 
-def last_text(messages: tuple[Message, ...], role: str) -> str | None:
+def last_text(messages: Sequence[Message], role: str) -> str | None:
     """Text of the last message of a role that has one; of the assistant, in the turn with which the messages end.
 
+    A turn is what came after the last words of the user that were answered in any way; clients send whole histories.
     What an assistant wrote beside its calls is no answer where nothing followed.
     """
-    turn = _last_turn(messages) if role == "assistant" else messages
-    silent = role == "assistant" and _ends_silent(turn)
-    for message in reversed(turn):
-        if message.role == role and message.text and not (silent and message.tool_calls):
-            return message.text
+    answers, answered = role == "assistant", False
+    silent = answers and _ends_silent(messages)
+    for message in reversed(messages):
+        if message.role == role:
+            if message.text and not (silent and message.tool_calls):
+                return message.text
+            answered = True
+        elif answers and message.role != "user":
+            answered = True
+        elif answers and answered:
+            break
     return None
 
 
-def _last_turn(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What came after the last words of the user that were answered in any way; clients send whole histories."""
-    asked, answered = 0, False
-    for place in range(len(messages), 0, -1):
-        if messages[place - 1].role != "user":
-            answered = True
-        elif answered:
-            asked = place
-            break
-    return messages[asked:]
-
-
-def _ends_silent(messages: tuple[Message, ...]) -> bool:
-    return messages[-1:] != () and messages[-1].role == "assistant" and not hold_something(messages[-1:])
+def _ends_silent(messages: Sequence[Message]) -> bool:
+    return bool(messages) and messages[-1].role == "assistant" and not hold_something(messages[-1:])
 
 
 def says_nothing(value: Json) -> bool:
@@ -238,7 +236,10 @@ def _read(value: Json, found: list[Message], depth: int) -> None:
         _read_map(value, found, depth)
     elif isinstance(value, list):
         for item in value:
-            if isinstance(item, dict) or not _pair(item, found):
+            if isinstance(item, dict):
+                if depth > 1:
+                    _read_map(item, found, depth - 1)
+            elif not _pair(item, found):
                 _read(item, found, depth - 1)
     elif isinstance(value, str) and value[:1].isalpha() and "(" in value[:40]:
         _read(pyrepr.printed(value), found, depth)
@@ -254,12 +255,16 @@ def _pair(item: Json, found: list[Message]) -> bool:
 
 
 def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
-    serialised = "lc" in item or "data" in item or "message.role" in item or _langchain4j_role(item) is not None
-    item = _plain(item) if serialised else _of_a_tool(item, found)
-    if item.get("type") in _ITEMS:
+    named = item.get("role")
+    serialised = "lc" in item or "data" in item or "message.role" in item
+    if serialised or (named is None and _langchain4j_role(item) is not None):
+        item = _plain(item)
+        named = item.get("role")
+    elif found and isinstance(named, str) and named not in ROLES:
+        item = _of_a_tool(item, named, found)
+    if isinstance(kind := item.get("type"), str) and kind in _ITEMS:
         _responses_item(item, found)
         return
-    named = item.get("role")
     role = (ROLES.get(named) if isinstance(named, str) else None) or _role(item)
     if role is None and item.keys() <= _OF_CALLS and isinstance(item.get("tool_calls"), list):
         role = "assistant"
@@ -269,7 +274,12 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
         item, role = {"content": item["text"]}, "assistant"
     if role is not None:
         _message(item, role, found)
-        return
+    else:
+        _read_around(item, found, depth)
+
+
+def _read_around(item: dict[str, Json], found: list[Message], depth: int) -> None:
+    """The messages in a map that is none itself."""
     for key in ("message", "update"):
         if isinstance(inner := item.get(key), dict):
             _read(inner, found, depth - 1)
@@ -307,14 +317,11 @@ def _is_of_dify(item: dict[str, Json]) -> bool:
     return isinstance(item["text"], str) and beside <= (_BESIDE_BY_DIFY if item["text"] else {"reasoning_content"})
 
 
-def _of_a_tool(item: dict[str, Json], found: Sequence[Message]) -> dict[str, Json]:
+def _of_a_tool(item: dict[str, Json], named: str, found: Sequence[Message]) -> dict[str, Json]:
     """The item; one that has the name of a tool that was just called in a role's place is what the tool returned.
 
     So sends Langfuse's handler of LangChain for JavaScript.
     """
-    named = item.get("role")
-    if not isinstance(named, str) or named in ROLES or not found:
-        return item
     asking = next((message for message in reversed(found) if message.role != "tool"), None)
     called = asking is not None and any(call.name == named for call in asking.tool_calls)
     return {**item, "role": "tool", "name": named} if called else item
@@ -340,8 +347,10 @@ def _plain(item: dict[str, Json]) -> dict[str, Json]:
 
 
 def _langchain4j_role(item: dict[str, Json]) -> str | None:
+    if "role" in item:
+        return None
     named = item.get("type")
-    return _LANGCHAIN4J.get(named) if isinstance(named, str) and "role" not in item else None
+    return _LANGCHAIN4J.get(named) if isinstance(named, str) else None
 
 
 def _undotted(item: dict[str, Json]) -> dict[str, Json]:
@@ -380,14 +389,16 @@ def _responses_item(item: dict[str, Json], found: list[Message]) -> None:
 
 def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
     """The message, and what its parts answer behind it."""
-    content = next((item[key] for key in _CONTENTS if item.get(key)), None)
+    content = item.get("content") or item.get("parts") or next((item[key] for key in _CONTENTS if item.get(key)), None)
     if role == "tool" and _is_definition(content):
         return
     listed = item.get("tool_calls") or item.get("invalid_tool_calls") or item.get("function_call")
     made = calls(_calls_of(item)) if listed else ()
     text = content or ""
     answers: list[Message] = []
+    withheld = False
     if not isinstance(text, str):
+        withheld = isinstance(content, list) and _withheld(content)
         parts: list[Json] = content if isinstance(content, list) else [content]
         texts, answers, others = _split(parts)
         made = made or (calls(others, mixed=True) if others else ())
@@ -401,8 +412,7 @@ def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
         if not made and not answers:
             return
     if text or made or not answers:
-        bare = bool(made) and not text and all(call.arguments is None for call in made)
-        withheld = bare or _withheld(content)
+        withheld = withheld or (bool(made) and not text and all(call.arguments is None for call in made))
         if _MORE.isdisjoint(item):
             found.append(Message(role=role, text=text, tool_calls=made, withheld=withheld))
         else:
@@ -421,10 +431,15 @@ def _refusal(item: dict[str, Json]) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _withheld(content: Json) -> bool:
+def _withheld(content: list[Json]) -> bool:
     """Whether there are parts that hold something, and of each of them only its type was sent."""
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    return any(map(_is_empty, parts)) and all(_HELD.isdisjoint(part) for part in parts)
+    found = False
+    for part in content:
+        if isinstance(part, dict):
+            if not _HELD.isdisjoint(part):
+                return False
+            found = found or part.get("type") in _OF_CONTENTS
+    return found
 
 
 def _is_empty(part: dict[str, Json]) -> bool:
@@ -434,9 +449,10 @@ def _is_empty(part: dict[str, Json]) -> bool:
 
 def _answered(item: dict[str, Json]) -> str | None:
     """The id of the call that a message answers; LlamaIndex keeps it with what else the API knows."""
+    if (own := unwrap.as_text(item.get("tool_call_id"))) is not None:
+        return own
     others = item.get("additional_kwargs")
-    held = others.get("tool_call_id") if isinstance(others, dict) else None
-    return unwrap.as_text(item.get("tool_call_id")) or unwrap.as_text(held)
+    return unwrap.as_text(others.get("tool_call_id")) if isinstance(others, dict) else None
 
 
 def _calls_of(item: dict[str, Json]) -> list[Json]:
@@ -499,9 +515,9 @@ def _answer(part: dict[str, Json]) -> Message | None:
         for key in _ANSWERS:
             if isinstance(inner := part.get(key), dict):
                 part = {"type": "tool_result", **inner}
-    if part.get("type") == _PROVIDED:
-        return _came_of(part)
     kind = part.get("type")
+    if kind == _PROVIDED:
+        return _came_of(part)
     of_anthropic = isinstance(kind, str) and kind.endswith("_tool_result")  # web_search_tool_result, mcp_tool_result, …
     if kind not in _ANSWER_PARTS and not of_anthropic and part.get(pyrepr.CLASS) != "ToolCallResult":
         return None
@@ -581,7 +597,7 @@ def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:
         provided = call.get("type") == _PROVIDED
         if not name or (provided and name == _LISTING):
             continue
-        raw = next((body[key] for key in _ARGUMENTS if key in body), None)
+        raw = body.get("arguments") or next((body[key] for key in _ARGUMENTS if key in body), None)
         raw = _provided_arguments(call) if provided and raw is None else raw
         call_id = _first(call, "call_id", "id", "tool_call_id", "toolCallId", "toolUseId", "ref")
         error = _first(call, "error") if call.get("type") == _INVALID else None

@@ -49,6 +49,7 @@ _OWN_CONTENTS = (
 )  # fmt: skip
 _FAILED = ('"is_error"', '"status": "error"', '"status":"error"')
 """How Anthropic's and Bedrock's requests mark the result of a tool that failed."""
+_PROVIDED = tuple(f'"{kind}"' for kind in messages.PROVIDED_ITEMS)
 _BY_ITSELF = "automatic_function_calling_history"
 """Where google-genai states what it did before its answer, with the request in front."""
 _RESPONSE_ID = re.compile(r'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')
@@ -172,8 +173,8 @@ def _completed_by(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Mes
     That is ids of calls and of answers to them, that a tool failed, arguments where there are none, for an empty map
     has nothing to flatten, and texts that are sent as a list of parts. Anthropic's instructions stand beside that body.
     """
-    failed = isinstance(raw, str) and any(mark in raw for mark in _FAILED)
-    if not failed and not any((m.role == "tool" and m.tool_call_id is None) or _lacks(m) for m in stated):
+    failed = isinstance(raw, str) and "error" in raw and any(mark in raw for mark in _FAILED)
+    if not failed and not any(map(_lacks, stated)):
         return stated
     full = messages.read(unwrap.decoded(raw))
     if len(full) < len(stated):
@@ -199,7 +200,7 @@ def _with_provided(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Me
     Without that body the program still has nothing to run for the calls that are named after their kind.
     """
     named = [call for m in stated for call in m.tool_calls if call.name in messages.PROVIDED_ITEMS]
-    if not named and not (isinstance(raw, str) and any(f'"{kind}"' in raw for kind in messages.PROVIDED_ITEMS)):
+    if not named and not (isinstance(raw, str) and '_call"' in raw and any(kind in raw for kind in _PROVIDED)):
         return stated
     full = messages.read(unwrap.decoded(raw))
     shown, whole = (
@@ -212,8 +213,11 @@ def _with_provided(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Me
 
 
 def _lacks(message: Message) -> bool:
-    empty = not message.text and not message.tool_calls
-    return empty or any(call.call_id is None or call.arguments is None for call in message.tool_calls)
+    if message.role == "tool" and message.tool_call_id is None:
+        return True
+    if not message.tool_calls:
+        return not message.text
+    return any(call.call_id is None or call.arguments is None for call in message.tool_calls)
 
 
 def _completed(call: ToolCall, full: ToolCall) -> ToolCall:

@@ -60,17 +60,14 @@ def _agno(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
 
 def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Pipelines and agents are CHAIN; messages are printed objects; an agent is known by its system prompt alone."""
-    requested_raw = unwrap.decoded(reading.attributes.get(_IN))
     answered_raw = unwrap.decoded(reading.attributes.get(_OUT))
-    requested, answered = (
-        messages.read(haystack.component(requested_raw)),
-        messages.read(haystack.component(answered_raw)),
-    )
     if kind is SpanKind.LLM:
-        if answered and fields.get("output") is None and not any(m.text or m.tool_calls for m in answered):
+        if fields.get("output") is None and _is_silent(messages.read(haystack.component(answered_raw))):
             fields["output"] = ""
             reading.note("output", _OUT)
         return kind
+    requested_raw = unwrap.decoded(reading.attributes.get(_IN))
+    requested, answered = (messages.read(haystack.component(raw)) for raw in (requested_raw, answered_raw))
     if task := messages.last_text(requested, "user") or haystack.sole_text(requested_raw):
         fields["input"] = task
     if answered:
@@ -95,6 +92,10 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanK
     if fields["agent"] is None:
         fields["agent"] = reading.span_name("agent").removesuffix("_async").removesuffix(".run")
     return SpanKind.AGENT
+
+
+def _is_silent(answered: tuple[Message, ...]) -> bool:
+    return bool(answered) and not any(m.text or m.tool_calls for m in answered)
 
 
 def _own_usage(output: Json) -> Usage | None:

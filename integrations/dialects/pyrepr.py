@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.span import Json
@@ -37,6 +38,8 @@ _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
 _WORDS: dict[str, Json] = {"None": None, "True": True, "False": False, "null": None, "true": True, "false": False}
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
+_REMEMBERED = range(100, 16_384)
+"""Lengths of texts whose value is kept for a while, as of texts in JSON."""
 _STRING_STARTS = frozenset("'\"bBrRuUfF")
 _LOOKS = re.compile(r"\s*+(?:[\[({]|[^\W\d][\w.]*+\()")
 
@@ -56,11 +59,19 @@ def read(text: str) -> Json:
 
 
 def printed(text: str) -> Json:
-    """The value that was printed; None for anything else."""
+    """The value that was printed, None for anything else; shared, so copy it before a change."""
+    return _printed_once(text) if len(text) in _REMEMBERED else _printed(text)
+
+
+def _printed(text: str) -> Json:
     try:
         return read(text)
     except (UnreadableError, RecursionError):
         return None
+
+
+_printed_once = lru_cache(maxsize=16)(_printed)
+"""The printed messages of one history are read several times in a row."""
 
 
 def _skip(text: str, at: int) -> int:

@@ -228,6 +228,8 @@ def failure(raw: RawSpan) -> str | None:
     if raw.status_code == 1 or raw.attributes.get("mcp.method.name") == "server/discover":
         return None
     stated = raw.attributes.get("error.type")
+    if raw.status_code != 2 and stated is None and not raw.events:
+        return None
     named = "" if stated is None or is_no_error(str(stated)) else str(stated).strip()
     exception = _exception(raw)
     if raw.status_code != 2 and not named and str(exception.get("exception.escaped", "")).lower() != "true":
@@ -259,7 +261,7 @@ def _worded(status: str, named: str, exception: Mapping[str, AttributeValue]) ->
     kind = _string(exception.get("exception.type")) or ("" if named == "_OTHER" else named)
     message = status or _string(exception.get("exception.message")) or ""
     message = message.partition(_TRACEBACK)[0].strip()[:_LONGEST_STACK]
-    if (stack := _STACK.fullmatch(message)) is not None:
+    if "\n" in message and (stack := _STACK.fullmatch(message)) is not None:
         kind, message = stack["kind"] or stack["bare"], stack["message"] or ""
     message = message[:LONGEST_ERROR]
     raised = _RAISED.fullmatch(message) if not kind or _VAGUE.fullmatch(kind) else None

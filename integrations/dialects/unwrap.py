@@ -177,7 +177,7 @@ def task(value: Content) -> Json:
 
 def _resumes(given: Json) -> bool:
     """Whether this is LangGraph's ``Command`` by which a run goes on after a person's consent: it asks nothing."""
-    if isinstance(given, str) and '"resume"' not in given:
+    if '"resume"' not in given if isinstance(given, str) else not isinstance(given, dict) or "resume" not in given:
         return False
     found = decoded(given)
     if not isinstance(found, dict) or not found.keys() <= _COMMAND:
@@ -191,7 +191,7 @@ def only_text(given: Json) -> Json:
     >>> only_text('{"q": "Where is it?"}'), only_text({"a": "1", "b": "2"})
     ('Where is it?', {'a': '1', 'b': '2'})
     """
-    held = decoded(given)
+    held = None if isinstance(given, dict) and len(given) != 1 else decoded(given)
     if isinstance(held, dict) and len(held) == 1 and isinstance(text := next(iter(held.values())), str):
         return text
     return given
@@ -208,6 +208,8 @@ def unanswered(value: Content) -> dict[str, Json] | None:
     A run waits for a person's consent to a call, was left by its caller, or was stopped by a processor.
     """
     if isinstance(value, str) and _UNANSWERED.match(value) is None:
+        return None
+    if isinstance(value, dict) and "status" not in value and "tripwire" not in value:
         return None
     found = decoded(value)
     if not isinstance(found, dict):
@@ -262,15 +264,15 @@ def _peel_inner(value: Json, keys: frozenset[str]) -> Json:
 
 def arguments(value: Content) -> Json:
     """A tool's arguments: a map where it can be had, without the live objects that frameworks pass along."""
-    found = None if value in _NONE else _without_role(decoded(value))
+    found = None if isinstance(value, str) and value in _NONE else _without_role(decoded(value))
     if isinstance(found, dict):
-        args, kwargs = found.get("args"), found.get("kwargs")
-        if isinstance(kwargs, dict) and not (found.keys() - {"args", "kwargs"}):
+        if isinstance(kwargs := found.get("kwargs"), dict) and found.keys() <= {"args", "kwargs"}:
+            args = found.get("args")
             if not args:
                 found = kwargs
             elif not kwargs and isinstance(args, list) and len(args) == 1:
                 found = args[0]
-        elif found.keys() == {"input"}:
+        elif len(found) == 1 and "input" in found:
             found = decoded(found["input"])
     if isinstance(found, dict):
         return {k: v for k, v in found.items() if not (isinstance(v, str) and v[:1] == "<" and _OBJECT.fullmatch(v))}

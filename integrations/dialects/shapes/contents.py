@@ -20,7 +20,7 @@ from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 from . import counts, kinds, values
 from .sources import TURNS, NamedValue, turns
 from .values import Seen
-from .words import words
+from .words import Meaning, words
 
 Candidate: TypeAlias = tuple[NamedValue, Seen]
 _IN_EVENTS: Final = ("model", "requested_model", "response_id")
@@ -53,19 +53,25 @@ class SpanContents:
             there = [_called_function(source) for source in there]
         self.raw, self.span, self.workflow = raw, span, _workflow(there)
         self.sources = [each for each in there if each.meaning != "agent" or each.value != self.workflow]
+        self._by_meaning: dict[Meaning | None, list[NamedValue]] = {}
+        for source in self.sources:
+            self._by_meaning.setdefault(source.meaning, []).append(source)
         self.ins: list[Candidate] = []
         self.outs: list[Candidate] = []
         self.turns: tuple[Message, ...] = turns(raw) if raw.events else ()
         self._sort()
 
-    def of(self, *meanings: str) -> list[NamedValue]:
+    def of(self, *meanings: Meaning) -> Sequence[NamedValue]:
         """The sources of these meanings."""
+        if len(meanings) == 1:
+            return self._by_meaning.get(meanings[0], ())
         return [source for source in self.sources if source.meaning in meanings]
 
-    def text(self, *meanings: str) -> tuple[str, str] | None:
+    def text(self, *meanings: Meaning) -> tuple[str, str] | None:
         """A short text of an attribute of these meanings, and its source; several that differ give none."""
         for meaning in meanings:
-            there = self.of(meaning)
+            if not (there := self.of(meaning)):
+                continue
             own = [source for source in there if "trace" not in words(source.name)]  # what a trace is called is not it
             found = {
                 source.value.strip().strip('"'): source.name

@@ -462,12 +462,10 @@ class _Reader:
         turns = named_turns(self._raw) if self._kind is SpanKind.LLM else []
         for source in self._there.sources:
             named = source.meaning in ("input", "output", "content")
-            data = source.meaning in (None, "usage") and values.is_data(source.value)
-            data |= source.meaning == "usage" and not source.attribute and values.is_texts(source.value)
             if (
                 source.name in asked
                 or (turns and _is_history(source.name, turns[-1].name))
-                or not (named or (calls and data and (open_in or not source.attribute)))
+                or not (named or (calls and (open_in or not source.attribute) and _is_data(source)))
                 or unwrap.unanswered(source.value) is not None
             ):
                 continue
@@ -498,6 +496,14 @@ def _is_history(source: str, last: str) -> bool:
     """Whether a source is an event of a model's history: a tool's, or a model's before the ``last`` event."""
     turn = _TURN.match(source)
     return turn is not None and (turn["role"] == "tool" or not last.endswith("assistant.message"))
+
+
+def _is_data(source: NamedValue) -> bool:
+    """Whether a source whose name says nothing, or counts, holds data all the same; of an event texts too."""
+    if source.meaning not in (None, "usage"):
+        return False
+    texts = source.meaning == "usage" and not source.attribute and values.is_texts(source.value)
+    return texts or values.is_data(source.value)
 
 
 def _lacks(value: Json, found: Sequence[Message]) -> bool:

@@ -99,7 +99,7 @@ def sources(raw: RawSpan, names: tuple[str, ...]) -> list[NamedValue]:
     for key, says, direct in planned.single:
         if (value := attributes[key]) is None:
             continue
-        if whole := _whole_call(says, value):
+        if says in _MAYBE_WHOLE and (whole := _whole_call(value)):
             found += _entries(key, whole)
             continue
         found.append(NamedValue(name=key, meaning=says, value=value, directness=direct))
@@ -116,9 +116,9 @@ def sources(raw: RawSpan, names: tuple[str, ...]) -> list[NamedValue]:
     return found
 
 
-def _whole_call(says: Meaning | None, value: AttributeValue) -> Mapping[str, AttributeValue]:
+def _whole_call(value: AttributeValue) -> Mapping[str, AttributeValue]:
     """The entries of a value that is a call with its result, as JSON; none for another value."""
-    if says not in _MAYBE_WHOLE or not isinstance(value, str) or value[:1] != "{" or len(value) > _LONGEST:
+    if not isinstance(value, str) or value[:1] != "{" or len(value) > _LONGEST:
         return {}
     if _CAME.search(value) is None or not isinstance(held := unwrap.decoded(value), dict):
         return {}
