@@ -44,8 +44,11 @@ class NoValueError(SidejudgeError):
     """Ends a metric that has no value: ``result`` states why."""
 
     def __init__(self, result: NotApplicable | Unavailable | Failed) -> None:
-        super().__init__(str(result.reason))
+        super().__init__(result)  # as it is, for a copy is made of it
         self.result = result
+
+    def __str__(self) -> str:
+        return str(self.result.reason)
 
 
 def unavailable(why: Reason) -> NoValueError:
