@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from itertools import islice
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from sidejudge.scoring.case.case import Case, ParsedOutput
 from sidejudge.scoring.errors import SidejudgeError
@@ -100,17 +100,25 @@ def reference(case: Case) -> Json:
     return parsed.value
 
 
+@dataclass(frozen=True, slots=True)
+class _Read(Generic[T]):
+    """Reads a value of a case, or why it has none. Equal ones are one in what a case keeps, also where it was sent."""
+
+    read: Callable[[Case], T]
+
+    def __call__(self, case: Case) -> T | NoValueError:
+        try:
+            return self.read(case)
+        except NoValueError as ended:
+            return NoValueError(ended.result)  # one that was raised holds the frames, and with them the case
+
+
 def over(read: Callable[[Case], T]) -> Callable[[Callable[[T], Result]], Callable[[Case], Result]]:
     """Make the measure of a case from a measure of a value read from it, read once for all metrics.
 
     So is why it cannot be read, which most traces of an application without references share.
     """
-
-    def found(case: Case) -> T | NoValueError:
-        try:
-            return read(case)
-        except NoValueError as ended:
-            return NoValueError(ended.result)  # one that was raised holds the frames, and with them the case
+    found = _Read(read)
 
     def of(measure: Callable[[T], Result]) -> Callable[[Case], Result]:
         @wraps(measure)

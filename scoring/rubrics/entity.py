@@ -320,7 +320,6 @@ def _f1_family(
             "2 × precision × recall / (precision + recall)",
         ),
     }
-    of_both = over(compare)
     precision, recall, f1 = (
         Metric(
             id=f"{what}_{share}",
@@ -328,7 +327,7 @@ def _f1_family(
             meaning=meaning,
             formula=formula,
             source=f"{SOURCE}, Metric {number}; rubrics §4",
-            measure=of_both(partial(_share, share)),
+            measure=over(compare)(partial(_share, share)),
             bands=bands,
             undefined=f"there is no expected outcome with detected_{what}s",
         )

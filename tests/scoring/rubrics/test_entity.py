@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -213,3 +216,10 @@ def test_without_a_reference_no_output_is_read():
     given = case("{" * 100, None)
     assert verdict(given).state is State.INCOMPLETE
     assert "output" not in vars(given)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda case: pickle.loads(pickle.dumps(case))])
+def test_a_judged_case_can_be_copied_and_sent_to_another_process(copied):
+    given = case(output(["a"], []), None)
+    first = verdict(given).to_json()
+    assert verdict(copied(given)).to_json() == first
