@@ -377,7 +377,7 @@ class Awaited:
         for key in waited:
             self._minute(key, now_ns).plain = True
         for service, environment, rubric, weight, at_ns in store.unreached_since(now_ns - self._window_ns):
-            if at_ns <= now_ns:
+            if self._counts(at_ns // MINUTE_NS, now_ns):
                 self.unreached(Key.of(service, environment, rubric), weight, at_ns)
 
     def _counts(self, minute: int, now_ns: int) -> bool:
@@ -438,8 +438,9 @@ class Awaited:
         """The weight of traces that a slow judge has not answered; 0 where nothing else is decided by words."""
         if not any(each.plain for each in minutes):
             return 0.0
-        until_ns, now = self._until_ns(now_ns), range(now_ns - _SLOW_NS + 1, now_ns + 1)
-        waits = sum(w for at_ns, w in self._since.get(key, {}).values() if until_ns < at_ns and at_ns not in now)
+        until_ns, since = self._until_ns(now_ns), self._since.get(key, {}).values()
+        # Some came after the moment that is looked at.
+        waits = sum(w for at_ns, w in since if until_ns < at_ns and abs(now_ns - at_ns) >= _SLOW_NS)
         # Where what comes and what is answered keep pace, answers to what came before the window stand for what waits.
         more = sum(each.asked - each.ended for each in minutes) - sum(self._waiting(key, now_ns))
         return sum(each.late for each in minutes) + max(0.0, min(waits, more))

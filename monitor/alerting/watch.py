@@ -267,7 +267,8 @@ class Watch:
         self._follow_shares()
         if self.cursor_ns > facts.now_ns + HOUR_NS:  # the clock was ahead, and was set back
             self.cursor_ns = facts.now_ns
-        self._waited_until_ns = self._waited_until_ns or facts.now_ns + READ_AGAIN_NS
+        again_ns = facts.now_ns + READ_AGAIN_NS
+        self._waited_until_ns = min(self._waited_until_ns or again_ns, again_ns)  # the clock may have been set back
         if facts.now_ns >= self._waited_until_ns:
             waits = ((key, self.awaited(key, facts.now_ns) + self.behind(key, facts.now_ns, 0).traces) for key in keys)
             self.waited = {key: weight for key, weight in waits if weight}

@@ -266,6 +266,7 @@ class FleetStatus:
         What an earlier run of this monitor has left there is over, or waits again.
         """
         rows = {str(number): body for number, body in slices.items()}
+        self._read_again_ns = min(self._read_again_ns, now_ns + READ_AGAIN_NS)  # the clock may have been set back
         behind = self._behind(now_ns)
         for name, weights in (
             (WAITING, self._waiting(now_ns)),

@@ -217,7 +217,9 @@ async def test_statuses_know_of_traces_that_got_no_answer_in_time_and_of_convers
 async def test_a_start_knows_of_traces_that_a_spent_budget_did_not_reach_for(started, tmp_path):
     path, now_ns = tmp_path / "kept.sqlite", time.time_ns()
     store = Store(path)
-    for number, (share, ago_ns) in enumerate([(0.0, 0), (0.0, MINUTE_NS), (0.5, 0), (0.0, 2 * HOUR_NS), (0.0, 1)], 1):
+    # The clock was set back before the start: what is dated up to an hour ahead counts as verdicts do.
+    past, ahead = [(0.0, 0), (0.0, MINUTE_NS), (0.5, 0), (0.0, 2 * HOUR_NS), (0.0, 1)], [(0.0, -HOUR_NS // 2)]
+    for number, (share, ago_ns) in enumerate([*past, *ahead, (0.0, -2 * HOUR_NS)], 1):
         drawn = {"probability": 0.5, "judged_share": share, "over_budget": ["qa"]}
         await store.finish(
             FinishedTrace(
@@ -230,8 +232,8 @@ async def test_a_start_knows_of_traces_that_a_spent_budget_did_not_reach_for(sta
     store.close()
     app = await started(store={"path": str(path)})
     key = Key("shop", "prod", "qa")
-    assert app.monitor.awaited.weights(app.monitor.clock_ns()) == {key: 4}
-    assert app.monitor.awaited.weight(key, now_ns + HOUR_NS) == 0
+    assert app.monitor.awaited.weights(app.monitor.clock_ns()) == {key: 6}
+    assert [app.monitor.awaited.weight(key, now_ns + hours * HOUR_NS) for hours in (1, 2)] == [2, 0]
 
 
 def runs(first: int, count: int, *tools: str) -> bytes:

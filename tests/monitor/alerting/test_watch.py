@@ -148,6 +148,16 @@ def test_a_restart_in_an_outage_ends_no_alarm_while_what_waited_is_read_again(mo
     assert again.minutes(60, ratio=1.0)[-1] is Status.HEALTHY
 
 
+def test_what_waited_before_a_restart_counts_for_minutes_also_where_the_clock_is_set_back_then():
+    played = Played(replace(QUICK, policy=Policy(mode="bound")))
+    played.watch.awaited = lambda key, now_ns: 4_000.0
+    assert played.minutes(90)[-1] is Status.INSUFFICIENT_DATA
+    again = played.restarted()
+    again.minutes(1)
+    again.now_ns -= 30 * MINUTE_NS
+    assert again.minutes(10)[-1] is Status.HEALTHY
+
+
 @pytest.mark.parametrize("mode", ["bound", "adaptive", "point"])
 def test_what_words_refute_alone_raises_no_alarm_while_the_rest_waits_for_a_judge(mode):
     played, waiting = Played(replace(QUICK, policy=Policy(mode=mode))), 0.0

@@ -186,6 +186,21 @@ def test_what_words_decide_alone_ends_no_alarm_of_a_fleet_while_the_rest_waits_a
     assert fleet.firing(fleet.leader) == []
 
 
+def test_what_waited_at_a_monitor_before_it_began_again_goes_in_minutes_also_where_its_clock_is_set_back_then():
+    fleet = Simulated(2)
+    fleet.members[1].waiting = 40.0
+    fleet.run(10, failing=0.0)
+    fleet.members[1] = Member("m1", fleet)
+    fleet.members[1].ahead_ns = HOUR_NS
+    fleet.run(1, failing=0.0)
+    fleet.members[1].ahead_ns = 0
+    fleet.run(2, failing=0.0)
+    (before,) = fleet.leader.status.current(fleet.now_ns).services
+    fleet.run(4, failing=0.0)
+    (after,) = fleet.leader.status.current(fleet.now_ns).services
+    assert (before.waiting, after.waiting) == (40, 0)
+
+
 @pytest.mark.parametrize("mode", ["adaptive", "bound", "point"])
 def test_what_words_refute_alone_raises_no_alarm_of_a_fleet_also_of_what_waits_at_a_monitor_that_is_gone(mode):
     fleet = Simulated(3, replace(DECLARED, policy=replace(DECLARED.policy, mode=mode)))
