@@ -20,13 +20,14 @@ from .raw import EVALUATION, AttributeValue, RawEvent, RawLogRecord, RawSpan
 _RESPONSE: Final = "gen_ai.response.id"
 UNNAMED: Final = "log record"
 """Our name for the event of a record without one."""
-CHAT: Final = re.compile(
-    r"""["'rM](?:(?<=["'])(?:(?:_?role|message\.role|lc|choices|generations|candidates)["']"""
-    r"""|type["']: ?["'](?:human|ai|USER|AI|function_call|\w{2,30}Message)["'])|(?<=r)ole=|(?<=M)essage\()"""
+_OF_A_CHAT: Final = (
+    r"""(?:(?:_?role|message\.role|lc|choices|generations|candidates)["']"""
+    r"""|type["']: ?["'](?:human|ai|USER|AI|function_call|\w{2,30}Message)["'])"""
 )
+CHAT: Final = re.compile(rf""""{_OF_A_CHAT}|'{_OF_A_CHAT}|role=|Message\(""")
 """Parts that every chat contains. The text is searched for them, so that other JSON is not read as messages.
 
-Their first characters come first, by which a pattern is found many times as fast.
+Each begins with one character, not one of a set: such a pattern is found many times as fast.
 """
 MAY_SHOW: Final = re.compile(
     rb"role|choices|candidates|generations|arguments|args|[iI]nput|prompt|Message|human|[\"']lc"

@@ -16,15 +16,15 @@ from sidejudge.scoring.trace.span import Span, SpanKind, Unread
 from . import jsontext
 
 _OPENS: Final = frozenset('{["')
+_SPOKEN: Final = r"""role["']: ?["'](?:assistant|user|system|developer|model|ai|human|tool)["']"""
 _ENVELOPE: Final = re.compile(
-    r"""["'rC](?:(?<=["'])role["']: ?["'](?:assistant|user|system|developer|model|ai|human|tool)["']"""
-    r"""|(?<=r)ole=|(?<=C)hatMessage\(|(?<=")(?:lc": ?1\b|lc_agent_name"|type": ?"(?:human|ai|tool|system"""
-    r"""|function_call|tool_use|chat_messages)"|(?:messages|choices|generations|candidates|finish_reason|replies"""
-    r"""|parts)":))"""
+    rf""""{_SPOKEN}|'{_SPOKEN}|role=|ChatMessage\("""
+    r"""|"lc": ?1\b|"lc_agent_name"|"type": ?"(?:human|ai|tool|system|function_call|tool_use|chat_messages)\""""
+    r"""|"(?:messages|choices|generations|candidates|finish_reason|replies|parts)":"""
 )
 """What stands around the texts of messages, and not in an answer that is JSON itself.
 
-As in ``contents_in_logs.CHAT``, the first characters come first.
+Each begins with one character, as in ``contents_in_logs.CHAT``.
 """
 _WRAPPED: Final = re.compile(
     r"""\{"(?:text|raw|output|result|response|content|answer)": ?"|\{"type": ?"\w+", ?"value": ?|\{"files": ?\["""

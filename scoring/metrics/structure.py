@@ -108,7 +108,7 @@ class _Read(Generic[T]):
 
     def __call__(self, case: Case) -> T | NoValueError:
         try:
-            return self.read(case)
+            return case.once(self.read)
         except NoValueError as ended:
             return NoValueError(ended.result)  # one that was raised holds the frames, and with them the case
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
+import tracemalloc
 from contextlib import closing
 
 import pytest
@@ -12,7 +14,15 @@ from sidejudge.integrations.otlp.wire.chunk import decoded_size
 from sidejudge.integrations.otlp.wire.kept import PackedPart, PackedSpansError, by_span, pack, unpack
 from sidejudge.integrations.raw import RawEvent, RawLogRecord, RawSpan
 from sidejudge.monitor.config import ConfigError
-from sidejudge.monitor.deliver.kept_contents import MOST_DECODED, KeptContents, _draw, held_spans, redacted, redacting
+from sidejudge.monitor.deliver.kept_contents import (
+    MOST_DECODED,
+    MOST_PACKED,
+    KeptContents,
+    _draw,
+    held_spans,
+    redacted,
+    redacting,
+)
 from sidejudge.monitor.runtime.memory_bound import memory_bound
 from sidejudge.scoring.checks.redaction import Redaction
 from tests.monitor.api.still import Still
@@ -333,6 +343,16 @@ def test_every_text_of_a_span_and_of_a_record_is_looked_through_and_what_is_none
     assert packed.spans[0].attributes["b"] == ["[email]", 1, None, {"[email]": "[email]"}]
     assert (packed.spans[0].attributes["d"], packed.spans[0].attributes["e"]) == (1.5, True)
     assert pack([found] * 9, 20) is None
+
+
+def test_a_large_image_that_is_too_much_takes_no_memory_of_its_own():
+    image = random.Random(1).randbytes(8 * 2**20)
+    tracemalloc.start()
+    try:
+        assert pack([image], MOST_PACKED) is None
+        assert tracemalloc.get_traced_memory()[1] < 2 * MOST_PACKED
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("body", [b"", b"spans", pack([], 100)[:-3], pack([([1], [])], 100), pack([([{}], [])], 100)])

@@ -8,7 +8,8 @@ import json
 import pytest
 
 from sidejudge.scoring.case.case import Case, parse_output
-from sidejudge.scoring.metrics.structure import check, match_by_id, response_structure_compliance, strict_key
+from sidejudge.scoring.metrics.structure import check, match_by_id, over, response_structure_compliance, strict_key
+from sidejudge.scoring.result.result import Scored
 
 QA = {"questions": [{"question_id": "Q1", "score": 5, "max_score": 5, "type": "PASS_FAIL", "reason": "at 01:23"}]}
 TEXT = {
@@ -216,3 +217,15 @@ def test_differences_stay_short_whatever_the_keys():
         deep = {long: deep}
     for expected in ({long: 1}, {"a": {long: {long: 1}}}, deep):
         assert all(len(one) < 500 for one in differences({"a": {long: {long: "x"}}}, expected))
+
+
+def test_a_value_is_read_once_for_all_metrics_over_it():
+    read = []
+
+    def named(case):
+        read.append(case.case_id)
+        return 1.0
+
+    case = Case(case_id="one", model_output=None)
+    assert [over(named)(lambda value: Scored(value=value))(case) for _ in range(3)] == [Scored(value=1.0)] * 3
+    assert (case.once(named), read) == (1.0, ["one"])
