@@ -66,7 +66,7 @@ def observed(n: int, at_ns: int, *, bad: bool, weight: float = 1.0) -> Observati
 
 
 def test_a_share_that_stays_just_within_its_limit_alerts_nobody():
-    assert Played().go_on(4 * 24, 0.095).events == []
+    assert Played().go_on(4 * 24, 0.098).events == []
 
 
 def test_a_share_that_rises_above_its_limit_alerts_once_and_ends_when_it_is_back():

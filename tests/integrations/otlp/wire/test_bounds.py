@@ -82,11 +82,22 @@ def test_nesting_without_end_is_refused():
         check(enveloped(field(9, field(2, value))), "complete")
 
 
-@pytest.mark.parametrize(("payload", "steps"), [(b"\n\x00" * 3_200, 100), (b"a" * 6_400, 5), (b"a" * 64, 0)])
-def test_parsing_takes_as_much_of_a_budget_as_there_may_be_messages(payload, steps):
+def parsed(steps: int, *payloads: bytes) -> WorkBudget:
     budget = WorkBudget(steps)
-    budget.spend_parsing(payload)
+    for payload in payloads:
+        budget.spend_parsing(payload)
+    return budget
+
+
+DENSE, SPARSE = b"\n\x00" * 3_200, b"a" * 6_400
+
+
+@pytest.mark.parametrize(
+    ("payloads", "steps"), [([DENSE], 100), ([SPARSE], 5), ([b"a" * 64], 0), ([SPARSE, DENSE, SPARSE], 110)]
+)
+def test_parsing_takes_as_much_of_a_budget_as_there_may_be_messages(payloads, steps):
+    budget = parsed(steps, *payloads)
     with pytest.raises(OverBudget):
         budget.spend(1)
     with pytest.raises(OverBudget):
-        WorkBudget(steps - 1).spend_parsing(payload)
+        parsed(steps - 1, *payloads)
