@@ -172,7 +172,8 @@ async def test_prometheus_knows_of_traces_that_wait_for_a_slow_judge(started):
         ]
         await app.post(request(spans))
         known = app.monitor.awaited._minutes.values
-        await until(lambda: sum(each.answers for held in known() for each in held.values()) == 12)
+        # The first answer waits for what asks judges to be loaded, which takes half a minute on a busy machine.
+        await until(lambda: sum(each.answers for held in known() for each in held.values()) == 12, 120)
         ahead_ns[0] = MINUTE_NS
         families = (await app.http.get(app.api + "/metrics")).text
         waits = len(app.monitor.awaited._keys)
