@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 UV     := UV_HTTP_RETRIES=0 UV_HTTP_TIMEOUT=20 $(BIN)/python -m uv pip install -q --python $(BIN)/python
 install = $(UV) $(1) 2>/dev/null || $(PIP) install $(1)
 
-# Files are spread over processes, each whole (tests/spread.py). The slow files come first (tests/conftest.py).
+# Files are spread over processes, most of them whole (tests/spread.py). The slow files come first (tests/conftest.py).
 # Six processes on two cores, for a slow test waits for programs of its own most of the time.
 SPREAD := -p tests.spread --forks 6
 # Hundreds of processes and each run compile everything anew where this is set; rewriting assertions takes half a minute.

@@ -1,7 +1,8 @@
 """``--forks N``: one process collects the tests, and N forks of it run them, a file at a time.
 
 Processes that start anew each collect all tests for themselves, which takes 20 s of CPU in each. A fork has what its
-parent collected. What a file sets up once is set up once, and what lasts for the session once in each fork.
+parent collected. What a file sets up once is set up once, and what lasts for the session once in each fork. A test
+that is marked ``apart`` is handed out alone: several long ones of a file are played at once.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     files: dict[str, list[int]] = {}
     for number, item in enumerate(session.items):
-        files.setdefault(item.nodeid.partition("::")[0], []).append(number)
+        alone = item.get_closest_marker("apart") is not None
+        files.setdefault(item.nodeid if alone else item.nodeid.partition("::")[0], []).append(number)
     Parent(session, deque(files.values())).run(min(option.forks, len(files)))
     return True
 

@@ -32,6 +32,20 @@ FILES = {
         def test_xfails(): assert False
         def test_warns(): warnings.warn("beware")
         """,
+    "test_three": """
+        import time
+        import pytest
+
+        @pytest.mark.apart
+        @pytest.mark.parametrize(("mine", "others"), [("a", "b"), ("b", "a")])
+        def test_meets_the_other(tmp_path_factory, mine, others):
+            place = tmp_path_factory.getbasetemp().parent
+            (place / f"here-{mine}").touch()
+            end = time.monotonic() + 60
+            while not (place / f"here-{others}").exists():
+                assert time.monotonic() < end, "the other runs only once this one has ended"
+                time.sleep(0.01)
+        """,
 }  # fmt: skip
 
 
@@ -41,9 +55,9 @@ def test_forks_report_what_one_process_would(pytester: pytest.Pytester, monkeypa
     base = pytester.path / "base"
     run = pytester.run(
         sys.executable, "-m", "pytest", "-p", "tests.spread", "--forks=2", "-rA", f"--basetemp={base}",
-        "-o", f"pythonpath={Path(__file__).parents[1]}",
+        "-o", f"pythonpath={Path(__file__).parents[1]}", "-o", "markers=apart",
     )  # fmt: skip
-    run.assert_outcomes(passed=3, failed=2, errors=1, skipped=1, xfailed=1, warnings=1)
+    run.assert_outcomes(passed=5, failed=2, errors=1, skipped=1, xfailed=1, warnings=1)
     run.stdout.fnmatch_lines_random([
         "the process that ran it ended: 7", "printed", "*UserWarning: beware", "FAILED test_one.py::test_kills*",
         "FAILED test_one.py::test_comes_behind*", "ERROR test_one.py::test_breaks_at_its_end*",

@@ -135,6 +135,7 @@ def test_every_rule_is_in_a_story() -> None:
 
 
 @PROMTOOL.mark
+@pytest.mark.apart
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_every_small_mistake_in_a_rule_is_noticed(tmp_path: Path, part: int) -> None:
