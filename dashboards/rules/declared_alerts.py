@@ -31,6 +31,8 @@ LEAST_LAGS = 5
 _RESTART_NS = 5 * MINUTE_NS
 _STOPPED = "traffic_stopped"
 _BETWEEN_LOOKS = ("pass_rate_change", "scenario_drift", "version_worse", "slice_worse")
+_OUTLASTS_A_RESTART = ("pass_rate_change", "scenario_drift", _STOPPED)
+"""The others of a process are kept for ``alerts.limits.keep``."""
 _PASSING_NS = 10 * MINUTE_NS
 """How long a recovery may take from *critical* through *warning*, as in process."""
 
@@ -51,7 +53,7 @@ def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
     waits_ns = 0 if reported else declared.look_ns if condition.id in _BETWEEN_LOOKS else None
     if condition.id == _STOPPED:  # one process has not seen a service for long, and the one that does is away
         waits_ns = _RESTART_NS
-    kept_ns = condition.keep_ns or (_RESTART_NS if waits_ns is not None else 0)
+    kept_ns = _RESTART_NS if condition.id in _OUTLASTS_A_RESTART else condition.keep_ns
     return AlertingRule(
         id=condition.id, severity=condition.severity, title=condition.title, when=condition.when,
         meaning=condition.meaning, expr=expr, stated=stated,
