@@ -248,6 +248,8 @@ def stands_in(value: Json, texts: Sequence[str]) -> bool:
 
 MOST_CHARACTERS: Final = 100_000
 """Most characters of results and outputs that are searched for one run: some milliseconds of work."""
+_NO_RESULT: Final = NotApplicable(Reason("no tool returned a result that is in the trace"))
+_NOTHING_DISTINCTIVE: Final = NotApplicable(Reason("no result holds anything distinctive to look for"))
 
 
 @run_metric(
@@ -262,7 +264,7 @@ def results_used(case: Case) -> Result:
     if steps.calls is None:
         return UNKNOWN_CALLS
     if not any(_brings_a_result(step) for step in steps.calls):
-        return NotApplicable(Reason("no tool returned a result that is in the trace"))
+        return _NO_RESULT
     if case.model_output is None:
         return Unavailable(Reason("the output is not known"))
     if _size(steps) > MOST_CHARACTERS:
@@ -271,7 +273,7 @@ def results_used(case: Case) -> Result:
         )
     found, settled = _unused(case, steps)
     if not settled:
-        return NotApplicable(Reason("no result holds anything distinctive to look for"))
+        return _NOTHING_DISTINCTIVE
     if found and (most := case.once(cut_at)) is not None:
         why = "texts are cut off at {most} characters: what follows is not known whole"
         return Unavailable(Reason(why, most=most))

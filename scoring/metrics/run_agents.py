@@ -130,14 +130,16 @@ def _limit(span: Span) -> Reason | None:
     """The limit that ended a step, by its error, its output or its stated reason."""
     if span.kind not in _LIMITED:
         return None
+    error, text = span.error, sole_text(span.output)
+    if (error and (_LIMIT_ERROR.search(error) or service_message(error) == GAVE_UP)) or (
+        span.finish_reason and _STOPPED_BY.match(span.finish_reason)
+    ):
+        how = "{kind} {name}: a maximum of rounds was reached"
+    elif error and span.kind is SpanKind.AGENT and _TIMED_OUT.search(error):
+        how = "{kind} {name}: its time was up"
+    elif text and service_message(text, texts_in(span.input)) == GAVE_UP:
+        how = "{kind} {name}: says that a maximum of rounds or time was reached"
+    else:
+        return None
     kind = own("step" if span.kind is SpanKind.OTHER else span.kind.value)
-    name = part(label(span.agent or span.name))
-    error = span.error or ""
-    if _LIMIT_ERROR.search(error) or service_message(error) == GAVE_UP or _STOPPED_BY.match(span.finish_reason or ""):
-        return Reason("{kind} {name}: a maximum of rounds was reached", kind=kind, name=name)
-    if span.kind is SpanKind.AGENT and _TIMED_OUT.search(error):
-        return Reason("{kind} {name}: its time was up", kind=kind, name=name)
-    text = sole_text(span.output)
-    if text and service_message(text, texts_in(span.input)) == GAVE_UP:
-        return Reason("{kind} {name}: says that a maximum of rounds or time was reached", kind=kind, name=name)
-    return None
+    return Reason(how, kind=kind, name=part(label(span.agent or span.name)))

@@ -32,6 +32,8 @@ NAMES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _NOTICED: Final[Mapping[str, float]] = {"duration_s": 5.0, "first_token_s": 3.0, "gap_s": 10.0}
 """Up to this many seconds no run is far above the usual: a pause of 3 s in place of 0.2 s is a busy network."""
+_USUAL_UNKNOWN: Final = Unavailable(Reason("what is usual for the service is known to a running monitor alone"))
+_NO_BUDGET: Final = NotApplicable(Reason("no budget is configured for it"))
 _STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER})
 
 
@@ -92,7 +94,7 @@ def _longest_gap_s(trace: Trace) -> float | None:
 @of_run
 def within_usual(case: Case) -> Result:  # noqa: D103  # its card documents it
     if case.usual is None:
-        return Unavailable(Reason("what is usual for the service is known to a running monitor alone"))
+        return _USUAL_UNKNOWN
     effort = case.once(run_effort)
     known = [name for name in effort if name in case.usual.limits]
     if not known:
@@ -127,7 +129,7 @@ def _too_early(usual: Usual) -> Reason:
 def within_budget(case: Case) -> Result:
     """Whether the run took no more than its budget allows; 1 or 0."""
     if not case.budget:
-        return NotApplicable(Reason("no budget is configured for it"))
+        return _NO_BUDGET
     effort = case.once(run_effort)
     known = {name: limit for name, limit in case.budget.items() if name in effort}
     above = [name for name, limit in known.items() if effort[name] > limit]

@@ -42,6 +42,8 @@ _ENDED_BY_A_CALL: Final = Unavailable(
 _NOT_RECORDED: Final = Unavailable(
     Reason("no step that may answer failed, and what the last of them returned was not captured")
 )
+_NO_WORDS: Final = NotApplicable(Reason("there is no answer in words"))
+_NO_ANSWER: Final = NotApplicable(Reason("nothing in the trace gives an answer"))
 _OK: Final = Scored(value=1.0)
 _ITS_ERROR: Final = Reason("the answer is the error of the last model call")
 _LEAST_MESSAGE: Final = 12
@@ -99,7 +101,7 @@ def of_run(measure: Callable[[Case], Result]) -> Callable[[Case], Result]:
 
     @wraps(measure)
     def measured(case: Case) -> Result:
-        gap = no_run(case)
+        gap = case.once(no_run)
         return measure(case) if gap is None else gap
 
     return measured
@@ -282,7 +284,7 @@ def _unanswered(case: Case) -> Result:
     if _may_mean_nothing(case):
         return Unavailable(Reason("the answer is JSON without contents, which may be meant or stand for none"))
     if case.trace is not None and not _may_answer(case.trace):
-        return NotApplicable(Reason("nothing in the trace gives an answer"))
+        return _NO_ANSWER
     if (elsewhere := _open_end(case)) is not None:
         return elsewhere
     if _not_recorded(case):
@@ -428,7 +430,7 @@ def answer_intact(case: Case) -> Result:
         return Scored(value=0.0, reason=cut, details=signs([(ended.span_id, cut)]))
     answer = sole_text(case.model_output)
     if not answer:
-        return NotApplicable(Reason("there is no answer in words"))
+        return _NO_WORDS
     if last is not None and len(answer) >= _LEAST_MESSAGE and answer in (last.error or ""):
         found = [(last.span_id, _ITS_ERROR)]
         return Scored(value=0.0, reason=_ITS_ERROR, details=signs(found))
@@ -479,7 +481,7 @@ def not_refused(case: Case) -> Result:
         return incomplete(case)
     answer = sole_text(case.model_output)
     if not answer:
-        return NotApplicable(Reason("there is no answer in words"))
+        return _NO_WORDS
     if is_refusal(answer):
         found = [(case.root_span_id, "the answer is a refusal")]
         return Scored(

@@ -33,6 +33,8 @@ _LONGEST_TEXT: Final = 1 << 17
 REMEMBERED: Final = 2 * _LONGEST_TEXT
 """Most cached characters of definitions, and of schemas: an application sends the same with every call."""
 _NONE_OFFERED: Final = NotApplicable(Reason("which tools the models were offered is not in the trace"))
+_NO_CALLS: Final = NotApplicable(Reason("no tool was called"))
+_NO_AGENT: Final = NotApplicable(Reason("no agent ran: a model alone may answer a turn without a tool"))
 _ALL_FAILED: Final = NotApplicable(Reason("every run that was offered tools ended in an error before it answered"))
 _ACTS: Final = (SpanKind.TOOL, SpanKind.RETRIEVER)
 _GRAPH: Final = "langgraph"
@@ -165,7 +167,7 @@ def calls_valid(case: Case) -> Result:
     if calls is None:
         return UNKNOWN_CALLS
     if not calls:
-        return NotApplicable(Reason("no tool was called"))
+        return _NO_CALLS
     offered = case.once(offered_tools)
     if not offered:
         return _NONE_OFFERED
@@ -242,7 +244,7 @@ def tools_tried(case: Case, trace: Trace) -> Result:
     One by which the answer is given (final_answer, submit, finish, done) is no such tool.
     """
     if not any(span.kind is SpanKind.AGENT or _is_graph(span) for span in trace.spans):
-        return NotApplicable(Reason("no agent ran: a model alone may answer a turn without a tool"))
+        return _NO_AGENT
     known = [run for run in _runs(trace) if run.offered]
     if not known:
         return _NONE_OFFERED

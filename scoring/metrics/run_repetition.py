@@ -28,6 +28,7 @@ LEAST: Final = 0.05
 """The lowest value of a run that repeats without being a loop."""
 _TURNS: Final = 4
 """Fewest alternating calls of two kinds (a b a b) that count as an alternation."""
+_TOO_FEW: Final = NotApplicable(Reason("fewer than two tools were called"))
 
 
 @run_metric(
@@ -43,7 +44,7 @@ def no_repetition(case: Case) -> Result:
     if calls is None:
         return UNKNOWN_CALLS
     if len(calls) < 2:
-        return NotApplicable(Reason("fewer than two tools were called"))
+        return _TOO_FEW
     repeats = dict(_repeats(case, calls))
     found = dict((*_streaks(calls), *_alternations(calls), *repeats.items()))
     if not found:

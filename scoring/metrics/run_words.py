@@ -141,7 +141,7 @@ def not_stuck(case: Case) -> Result:
 
 def _share(case: Case, read: Sequence[tuple[str, Reason | None]]) -> Result:
     """The share of the answers that were read and show no sign."""
-    if (gap := no_run(case)) is not None:
+    if (gap := case.once(no_run)) is not None:
         return gap
     if not read:
         return _NO_WORDS

@@ -113,7 +113,7 @@ def _evened(text: str) -> str:
 def _run(case: Case) -> Trajectory:
     if case.trace is None and case.tools_used is None:
         raise unavailable(Reason("the case has neither a trace nor tool calls, so that it has no steps"))
-    if (gap := no_run(case)) is not None:
+    if (gap := case.once(no_run)) is not None:
         raise NoValueError(gap)
     if not case.content_captured:
         raise unavailable(Reason("contents were not captured"))

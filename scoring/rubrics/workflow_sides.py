@@ -47,7 +47,7 @@ def read_scenario(case: Case) -> Scenario | Unavailable:
 
 
 def _no_run(case: Case) -> Unavailable | None:
-    nothing = no_run(case)
+    nothing = case.once(no_run)
     return None if nothing is None else Unavailable(Reason("nothing to hold it against: {why}", why=nothing.reason))
 
 
