@@ -130,14 +130,14 @@ def _limit(span: Span) -> Reason | None:
     """The limit that ended a step, by its error, its output or its stated reason."""
     if span.kind not in _LIMITED:
         return None
-    error, text = span.error, sole_text(span.output)
+    error = span.error
     if (error and (_LIMIT_ERROR.search(error) or service_message(error) == GAVE_UP)) or (
         span.finish_reason and _STOPPED_BY.match(span.finish_reason)
     ):
         how = "{kind} {name}: a maximum of rounds was reached"
     elif error and span.kind is SpanKind.AGENT and _TIMED_OUT.search(error):
         how = "{kind} {name}: its time was up"
-    elif text and service_message(text, texts_in(span.input)) == GAVE_UP:
+    elif (text := sole_text(span.output)) and service_message(text, texts_in(span.input)) == GAVE_UP:
         how = "{kind} {name}: says that a maximum of rounds or time was reached"
     else:
         return None

@@ -29,6 +29,7 @@ UNKNOWN_RUN: Final = Unavailable(Reason("the case is not a trace, and states nei
 LONE_CALL: Final = NotApplicable(Reason("the trace is one call of a tool; the run that called it is not in it"))
 NO_RUN: Final = NotApplicable(Reason("the trace has no model, agent or tool span"))
 NOT_A_TRACE: Final = NotApplicable(Reason("the case is not a trace"))
+NO_CALLS: Final = NotApplicable(Reason("no tool was called"))
 UNKNOWN_CALLS: Final = Unavailable(Reason("which tools were called is not known: contents were not captured"))
 _ASKED_LAST: Final = Reason("the last model call asked for a tool, and no answer follows: the run may go on elsewhere")
 _GOES_ON: Final = NotApplicable(_ASKED_LAST)

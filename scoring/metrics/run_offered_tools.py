@@ -21,7 +21,7 @@ from sidejudge.scoring.trace.tool_calls import NAMESPACE, gives_answer, plain
 from sidejudge.scoring.trace.tool_spans import canonical
 from sidejudge.scoring.trace.trace import Trace
 
-from .run_ending import UNKNOWN_CALLS, of_trace, run_metric
+from .run_ending import NO_CALLS, UNKNOWN_CALLS, of_trace, run_metric
 from .run_steps import CallStep, run_steps, share_without, signs
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _LONGEST_TEXT: Final = 1 << 17
 REMEMBERED: Final = 2 * _LONGEST_TEXT
 """Most cached characters of definitions, and of schemas: an application sends the same with every call."""
 _NONE_OFFERED: Final = NotApplicable(Reason("which tools the models were offered is not in the trace"))
-_NO_CALLS: Final = NotApplicable(Reason("no tool was called"))
 _NO_AGENT: Final = NotApplicable(Reason("no agent ran: a model alone may answer a turn without a tool"))
 _ALL_FAILED: Final = NotApplicable(Reason("every run that was offered tools ended in an error before it answered"))
 _ACTS: Final = (SpanKind.TOOL, SpanKind.RETRIEVER)
@@ -167,7 +166,7 @@ def calls_valid(case: Case) -> Result:
     if calls is None:
         return UNKNOWN_CALLS
     if not calls:
-        return _NO_CALLS
+        return NO_CALLS
     offered = case.once(offered_tools)
     if not offered:
         return _NONE_OFFERED

@@ -17,7 +17,7 @@ from sidejudge.scoring.trace.tool_calls import demanded_form, gives_answer
 from sidejudge.scoring.trace.trace import Trace, from_above
 
 from .answer_failure import answer_failure, sole_text
-from .run_ending import LONE_CALL, UNKNOWN_CALLS, ends, of_run, of_trace, run_metric
+from .run_ending import LONE_CALL, NO_CALLS, UNKNOWN_CALLS, ends, of_run, of_trace, run_metric
 from .run_steps import (
     CallStep,
     Key,
@@ -32,7 +32,6 @@ from .run_steps import (
     with_message,
 )
 
-_NO_CALLS: Final = NotApplicable(Reason("no tool was called"))
 _NO_OUTCOME: Final = Unavailable(Reason("no span and no message shows what came of the tool calls"))
 _HOLDS_STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN, SpanKind.OTHER})
 _TRANSPORT: Final = re.compile(
@@ -59,12 +58,12 @@ def tool_success(case: Case) -> Result:
     if calls is None:
         return UNKNOWN_CALLS
     if not calls:
-        return LONE_CALL if case.once(is_lone_call) else _NO_CALLS
+        return LONE_CALL if case.once(is_lone_call) else NO_CALLS
     closed = [step for step in calls if not step.open]
     if not closed:
         form = None if case.trace is None else demanded_form(case.trace)
         answers = (gives_answer(step.call.name) or (form and step.call.name == form.name) for step in calls)
-        return _NO_CALLS if all(answers) else _NO_OUTCOME
+        return NO_CALLS if all(answers) else _NO_OUTCOME
     failed = _failed_for_good(closed)
     found = [(step.span_id, failed_call(step)) for step in failed]
     stated = first_signs([(step.span_id, _stated(step)) for step in failed])
