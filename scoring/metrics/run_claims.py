@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, TypeAlias
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.lexicon import STOPWORDS
@@ -44,17 +45,30 @@ _NEGATES: Final = re.compile(
     r"\b(?:not|no|never|none|neither|nor|cannot|unable|fail\w*|error|unfortunately)\b|n['’]t\b", re.IGNORECASE
 )
 _ADVERBS: Final = r"(?:(?:now|currently|still|fully|also|already|just|successfully|indeed)\s+)*"
-_IS: Final = rf"\b(?:is|are|was|were|has\s+been|have\s+been)\s+{_ADVERBS}"
-_IS_NOT: Final = rf"\b(?:(?:is|are|was|were)\s+(?:\w+\s+)?not|(?:is|are|was|were)n['’]t)\s+{_ADVERBS}"
+_IS: Final = rf"(?:is|are|was|were|has\s+been|have\s+been)\s+{_ADVERBS}"
+_IS_NOT: Final = rf"(?:(?:is|are|was|were)\s+(?:\w+\s+)?not|(?:is|are|was|were)n['’]t)\s+{_ADVERBS}"
+_IS_DONE: Final = (
+    rf"(?:(?:i|we)(?:['’]ve|\s+have)?\s+{_ADVERBS}|(?:has|have)\s+{_ADVERBS}been\s+{_ADVERBS}|(?:is|are)\s+now\s+)"
+)
+_STATEMENTS: Final = {
+    words: re.compile(rf"\b(?={words}([a-z]{{4,}})\b)", re.IGNORECASE) for words in (_IS, _IS_NOT, _IS_DONE)
+}
+"""What states something of the word that follows. One look at a sentence finds all, however many facts are shown."""
+_MOST_STATED: Final = 20
+"""Most opposites that one sentence may state."""
 _ACTING: Final = (
     "add apply approve assign book cancel close confirm create delete deploy email issue order pay post publish"
     " purchase refund register remove rename reserve reset schedule send submit transfer unlock update upload"
 )
 _ACTIONS: Final = frozenset(_ACTING.split())
-_PAST: Final = {
+_IRREGULAR: Final = {
     "pay": "paid", "send": "sent", "reset": "reset", "submit": "submitted", "transfer": "transferred",
-    "cancel": "cancell?ed", "apply": "applied",
+    "cancel": "cancelled", "apply": "applied",
 }  # fmt: skip
+_VERBS: Final = {_IRREGULAR.get(verb, verb + "d" if verb.endswith("e") else verb + "ed"): verb for verb in _ACTIONS} | {
+    "canceled": "cancel"
+}
+"""The verb of each past participle."""
 _READING: Final = re.compile(
     r"(?:^|[_\W])(?:get|list|search|find|read|look|lookup|fetch|check|query|view|show|browse|retrieve|describe)(?:$|[_\W])"
 )
@@ -62,23 +76,23 @@ _READING: Final = re.compile(
 _NOTHING: Final = NotApplicable(Reason("no result holds a yes or no, and no call with an effect failed"))
 
 
+_Opposite: TypeAlias = tuple[str, str]
+"""A kind of statement, and its word."""
+
+
 @record(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """A fact that a call shows, the words that state its opposite, and the words of its subject."""
+    """A fact that a call shows, its opposite, and the words of the call."""
 
     step: CallStep
-    opposite: re.Pattern[str]
-    negated: bool
+    opposite: _Opposite
     about: frozenset[str]
     sign: Reason
 
-    def is_contradicted(self, sentence: str) -> bool:
-        """Whether a sentence states the opposite, plainly, and of the same thing."""
-        if self.opposite.search(sentence) is None or _HEDGES.search(sentence) is not None:
-            return False
-        if not self.negated and _NEGATES.search(sentence) is not None:
-            return False
-        return not self.about.isdisjoint(map(str.casefold, _WORDS.findall(sentence)))
+    def is_contradicted(self, stated: Mapping[_Opposite, Mapping[str, float]]) -> bool:
+        """Whether the opposite was stated after the call, beside another word of it."""
+        beside = stated.get(self.opposite, {})
+        return any(beside[word] >= self.step.end_ns and word != self.opposite[1] for word in self.about & beside.keys())
 
 
 @run_metric(
@@ -99,11 +113,9 @@ def results_upheld(case: Case) -> Result:  # noqa: D103  # its card documents it
     answers = [(at, text[:_READ]) for at, text in _answers(case, steps) if is_english(text[:_READ])]
     if not answers:
         return NotApplicable(Reason("no model answered in English"))
-    stated = [(at, sentence) for at, text in answers for sentence in _SENTENCE.split(text)]
+    stated = _stated(answers, {each.opposite for each in shown})
     found: list[tuple[str | None, Reason]] = [
-        (each.step.span_id, each.sign)
-        for each in shown
-        if any(at >= each.step.end_ns and each.is_contradicted(sentence) for at, sentence in stated)
+        (each.step.span_id, each.sign) for each in shown if each.is_contradicted(stated)
     ]
     why = "the opposite of {n} of {all} results is stated: {signs}"
     return Scored(
@@ -121,6 +133,31 @@ def _answers(case: Case, steps: RunSteps) -> Iterator[tuple[float, str]]:
     yield math.inf, sole_text(case.model_output)
 
 
+def _stated(
+    answers: Iterable[tuple[float, str]], opposites: Collection[_Opposite]
+) -> dict[_Opposite, dict[str, float]]:
+    """Which of these are stated plainly: the words beside each, with the time of the last sentence that has both."""
+    stated: dict[_Opposite, dict[str, float]] = {}
+    for at, sentence in ((at, sentence) for at, text in answers for sentence in _SENTENCE.split(text)):
+        found = set(islice(filter(opposites.__contains__, _statements(sentence)), _MOST_STATED))
+        if not found or _HEDGES.search(sentence) is not None:
+            continue
+        negated = _NEGATES.search(sentence) is not None
+        words = {word.casefold() for word in _WORDS.findall(sentence)}
+        for opposite in found:
+            if opposite[0] is _IS_NOT or not negated:
+                beside = stated.setdefault(opposite, {})
+                beside.update((word, max(at, beside.get(word, at))) for word in words)
+    return stated
+
+
+def _statements(sentence: str) -> Iterator[_Opposite]:
+    for kind, pattern in _STATEMENTS.items():
+        for found in pattern.finditer(sentence):
+            word = found[1].casefold()
+            yield kind, _VERBS.get(word, "") if kind is _IS_DONE else word
+
+
 def _booleans(calls: Sequence[CallStep]) -> Iterator[_Shown]:
     """The booleans by name on which all results agree, each with the last call that returned it."""
     held: dict[str, tuple[set[bool], CallStep, str]] = {}
@@ -129,12 +166,14 @@ def _booleans(calls: Sequence[CallStep]) -> Iterator[_Shown]:
             for name, word, value in _leaves(decoded(step.call.result)):
                 values = held[word][0] if word in held else set[bool]()
                 held[word] = values | {value}, step, name
+    about: dict[int, frozenset[str]] = {}
     for word, (values, step, name) in held.items():
         if len(values) == 1:
             (value,) = values
+            if id(step) not in about:
+                about[id(step)] = _about(step)
             yield _Shown(
-                step=step, opposite=re.compile((_IS_NOT if value else _IS) + word + r"\b", re.IGNORECASE),
-                negated=value, about=_about(step) - {word},
+                step=step, opposite=(_IS_NOT if value else _IS, word), about=about[id(step)],
                 sign=Reason(
                     "{field} is {value}, and the opposite is stated", value="true" if value else "false",
                     field=part(f"{label(step.call.name)}.{label(name)}"),
@@ -165,14 +204,11 @@ def _failures(calls: Sequence[CallStep]) -> Iterator[_Shown]:
     for step in calls[repaired + 1 :]:
         if step.failure is None:
             continue
-        for verb in _ACTIONS.intersection(_name_words(step)):
-            past = _PAST.get(verb, verb + "d" if verb.endswith("e") else verb + "ed")
-            said = (
-                rf"\b(?:i|we)(?:['’]ve|\s+have)?\s+{_ADVERBS}{past}\b|\b(?:has|have)\s+{_ADVERBS}been\s+{_ADVERBS}{past}\b"
-                rf"|\b(?:is|are)\s+now\s+{past}\b"
-            )
+        verbs = _ACTIONS.intersection(_name_words(step))
+        about = _about(step) if verbs else frozenset()
+        for verb in verbs:
             yield _Shown(
-                step=step, opposite=re.compile(said, re.IGNORECASE), negated=False, about=_about(step) - {verb},
+                step=step, opposite=(_IS_DONE, verb), about=about,
                 sign=Reason("{tool} failed, and success is stated", tool=part(label(step.call.name))),
             )  # fmt: skip
 

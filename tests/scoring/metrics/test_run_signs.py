@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice, product
 
 import pytest
 
@@ -283,6 +284,33 @@ def test_a_hostile_text_takes_time_in_proportion(text):
 def test_a_run_of_thousands_of_steps_takes_time_in_proportion(metric, step):
     cases = {length: said("Done.", *map(step, range(1, length // 20))) for length in (SHORT, LONG)}
     assert_linear(lambda length: measured(metric, cases[length]))
+
+
+@pytest.mark.parametrize("says", ["It is the aaaaaa one.", "I have now booked aaaaaa."])
+@pytest.mark.parametrize("fails", [False, True])
+def test_many_facts_are_looked_for_in_many_sentences_in_proportion(says, fails):
+    def of(n):
+        named = ["".join(letters) for letters in islice(product("abcdefgh", repeat=6), n)]
+        facts = [tool("t1", 3, dict.fromkeys(named, fails), name="get_seat")]
+        failed = [tool(f"t{at}", 3, name="book_seat", seat=name, error="SeatLocked") for at, name in enumerate(named)]
+        return said(f"{says} " * n, *(failed if fails else facts), *(model(f"m{at}", 9, says) for at in range(n)))
+
+    cases = {length: of(length // 40) for length in (SHORT, LONG)}
+    assert_linear(lambda length: measured("results_upheld", cases[length]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "stated"),
+    [
+        ("The ticket is is now fully active.", True),
+        ("The tickets are open, and the ticket was Active.", True),
+        ("The ticket has been activated, is inactive, and is active_until May.", False),
+        ("The ticket isn't active.", False),
+    ],
+)
+def test_the_whole_word_is_stated_wherever_it_stands(answer, stated):
+    step = tool("t1", 3, {"ticket": "Aurora", "active": False}, name="get_ticket", ticket="Aurora")
+    assert named("results_upheld", said(answer, step)) == (["t1"] if stated else [])
 
 
 def test_many_values_are_looked_up_among_many_in_proportion():
