@@ -194,36 +194,48 @@ _LONGEST = 200_000
 """Most characters of the input and of each result that are searched."""
 _SEARCHED = 3
 """Fewest characters of a value that is searched for."""
+_A_TEXT: Final = 50
+"""The time to begin with a text, in characters."""
+MOST_SEARCHED: Final = 500_000_000
+"""Most characters that are searched for the arguments of one case, text by text and value by value: some 0.5 s."""
 
 
 def unfounded_values(
     case: Case, calls: Sequence[ToolCall], wanted: Mapping[str, Mapping[str, Sequence[str]]]
-) -> Iterator[Reason]:
+) -> tuple[list[Reason], bool]:
     """Arguments whose value is in none of the required places, described without the value.
 
     Args:
         case: The case, for its input.
         calls: Its calls, in order of time.
         wanted: Required places by tool and argument: ``input``, ``results`` (of earlier calls).
+
+    Returns:
+        The arguments, and whether all were looked for: the search ends before it takes ``MOST_SEARCHED``.
     """
+    found: list[Reason] = []
     if not wanted or case.once(cut_at) is not None:  # what was cut off may hold them
-        return
+        return found, True
     requested = searchable(case.input) + searchable(case.transcript_text)
     before: list[str] = []
+    length = searched = 0
     for call in calls:
         given = mapping(decoded(call.arguments))
         for name, places in wanted.get(call.name, {}).items():
+            sought = tuple(_sought(given.get(name)))
+            searched += len(sought) * (("input" in places) * len(requested) + ("results" in places) * length)
+            if searched > MOST_SEARCHED:
+                return found, False
             texts = [requested] if "input" in places else []
-            texts += before if "results" in places else []
-            if name in given and not stands_in(given[name], texts):
-                yield Reason(
-                    "{tool}.{argument}: its value stands in no {places}",
-                    tool=part(label(call.name)),
-                    argument=part(label(name)),
-                    places=own(" and no ".join(places)),
-                )
+            texts += before if sought and "results" in places else []
+            if not _stand_in(sought, texts):
+                why = "{tool}.{argument}: its value stands in no {places}"
+                where = own(" and no ".join(places))
+                found.append(Reason(why, tool=part(label(call.name)), argument=part(label(name)), places=where))
         if call.result is not None:
             before.append(searchable(call.result))
+            length += len(before[-1]) + _A_TEXT
+    return found, True
 
 
 def searchable(value: Json) -> str:
@@ -237,13 +249,22 @@ def stands_in(value: Json, texts: Sequence[str]) -> bool:
 
     A number is found as people write it: 1234.0 in ``1,234``.
     """
+    return _stand_in(_sought(value), texts)
+
+
+def _stand_in(sought: Iterable[str], texts: Sequence[str]) -> bool:
+    return all(any(wanted in text for text in texts) for wanted in sought)
+
+
+def _sought(value: Json) -> Iterator[str]:
     if isinstance(value, list):
-        return all(stands_in(one, texts) for one in value)
-    if isinstance(value, bool) or value is None or isinstance(value, dict):
-        return True
-    whole = isinstance(value, float) and value.is_integer()
-    wanted = searchable(str(int(value) if whole else value))
-    return len(wanted) < _SEARCHED or any(wanted in text for text in texts)
+        for one in value:
+            yield from _sought(one)
+    elif not (isinstance(value, bool) or value is None or isinstance(value, dict)):
+        whole = isinstance(value, float) and value.is_integer()
+        wanted = searchable(str(int(value) if whole else value))
+        if len(wanted) >= _SEARCHED:
+            yield wanted
 
 
 MOST_CHARACTERS: Final = 100_000

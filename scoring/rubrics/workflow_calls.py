@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import called_tools
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.result_use import unfounded_values, unused_results
+from sidejudge.scoring.metrics.result_use import MOST_SEARCHED, unfounded_values, unused_results
 from sidejudge.scoring.result.reason import Reason, decided_number, own, part, together
 from sidejudge.scoring.result.result import (
     Failed,
@@ -28,6 +28,8 @@ from .workflow_sides import MOST, NAMED, names_of, not_understood, shown_names
 
 _FAULT = 200
 """Most characters of the fault of one argument."""
+_SHOWN = 20
+"""Most faults of arguments that are looked for."""
 _UNKNOWN_TOOLS = Unavailable(Reason("tools_used is not known"))
 _NO_ORDER = NotApplicable(Reason("the scenario asks for no order"))
 _NO_BUDGET = NotApplicable(Reason("the scenario sets no call budget"))
@@ -155,19 +157,31 @@ def hold_arguments(case: Case, scenario: Scenario) -> Result:
                 most=MAX_WORK,
             )
         )
-    broken = [breach for call in concerned for breach in _breaches(call, scenario)]
-    broken += unfounded_values(case, calls, scenario.values_from)
-    for call in () if broken else concerned:
-        if call.arguments is None:
-            return Unavailable(Reason("the arguments of a call are not known"))
-        if _given(call) is None:
-            why = "the arguments of {tool} are not known by name: they are no JSON object, or were cut"
-            return Unavailable(Reason(why, tool=part(label(call.name))))
-    return _argued(broken)
+    broken = _first(_breaches(call, scenario) for call in concerned)
+    unfounded, all_sought = unfounded_values(case, calls, scenario.values_from)
+    broken += unfounded
+    if not broken and not all_sought:
+        why = "looking for the arguments' values may take {most:,} characters of text and more"
+        return Failed(Reason(why, most=MOST_SEARCHED))
+    unknown = None if broken else next(filter(None, map(_unknown_arguments, concerned)), None)
+    return unknown or _argued(broken)
+
+
+def _unknown_arguments(call: ToolCall) -> Unavailable | None:
+    if call.arguments is None:
+        return Unavailable(Reason("the arguments of a call are not known"))
+    if _given(call) is None:
+        why = "the arguments of {tool} are not known by name: they are no JSON object, or were cut"
+        return Unavailable(Reason(why, tool=part(label(call.name))))
+    return None
 
 
 def _argued(broken: Sequence[Reason]) -> Scored:
-    return Scored(value=float(not broken), reason=together(broken[:3]), details={"violations": broken[:20]})
+    return Scored(value=float(not broken), reason=together(broken[:3]), details={"violations": broken[:_SHOWN]})
+
+
+def _first(breaches: Iterable[Iterable[Reason]]) -> list[Reason]:
+    return list(islice(chain.from_iterable(breaches), _SHOWN))
 
 
 def _given(call: ToolCall) -> Mapping[str, Json] | None:
@@ -183,24 +197,22 @@ def _work(call: ToolCall, scenario: Scenario) -> int:
     given = _given(call) or {}
     expected = scenario.arguments.get(call.name, {})
     whole = scenario.arguments_schema.get(call.name)
-    own = sum(one.work(given[name]) for name, one in expected.items() if name in given)
+    own = sum(expected[name].work(given[name]) for name in expected.keys() & given.keys())
     return own + (0 if whole is None else whole.work(dict(given)))
 
 
-def _breaches(call: ToolCall, scenario: Scenario) -> list[Reason]:
+def _breaches(call: ToolCall, scenario: Scenario) -> Iterator[Reason]:
     given = _given(call)
     if given is None:
-        return []
-    found = []
+        return
     for name, expected in scenario.arguments.get(call.name, {}).items():
         fault = expected.violation(given[name]) if name in given else Reason("missing")
         if fault is not None:
             where = Reason("{tool}.{argument}: ", tool=part(label(call.name)), argument=part(label(name)))
-            found.append(where + fault.cut(_FAULT))
+            yield where + fault.cut(_FAULT)
     whole = scenario.arguments_schema.get(call.name)
     if whole is not None and (fault := whole.violation(dict(given))) is not None:
-        found.append(Reason("{tool}: {fault}", tool=part(label(call.name)), fault=fault.cut(_FAULT)))
-    return found
+        yield Reason("{tool}: {fault}", tool=part(label(call.name)), fault=fault.cut(_FAULT))
 
 
 def hold_result_use(case: Case, scenario: Scenario) -> Result:
@@ -247,5 +259,5 @@ def arguments_in_part(case: Case, scenario: Scenario) -> Scored | None:
     calls = called_tools(case, scenario) or ()
     if sum(_work(call, scenario) for call in calls) > MAX_WORK:
         return None
-    broken = [breach for call in calls for breach in _breaches(call, scenario)]
+    broken = _first(_breaches(call, scenario) for call in calls)
     return _argued(broken) if broken else None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
+from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.scenario.reading import parse_scenario
 from sidejudge.scoring.scenario.scenario import Relations, ScenarioError
 from sidejudge.scoring.trace.span import ToolCall
+from tests.linear_time import steps
 
 METRICS = {metric.id: metric for metric in RUBRICS["workflow"].metrics}
 
@@ -145,3 +146,34 @@ def test_a_mistake_has_its_place(scenario, problem):
 def test_relations_of_nothing_ask_nothing():
     assert not Relations()
     assert list(Relations().broken(["a"])) == []
+
+
+def test_a_search_that_would_take_long_fails_with_the_reason_and_what_it_found_before_decides():
+    numbers = [f"A{number:05}" for number in range(20_000)]
+    wanted = {"values_from": {"refund": {"order_id": ["input"]}}}
+
+    def argued(*order_ids):
+        case = Case(
+            case_id="c", model_output="x", input=" ".join(numbers), scenario=wanted, agents_called=(),
+            tools_used=tuple(_call("refund", order_id=order_id) for order_id in order_ids),
+        )  # fmt: skip
+        return METRICS["arguments"].start(case)
+
+    assert argued(numbers[:100]).value == 1.0
+    assert argued([{"order": number} for number in numbers]).value == 1.0, "what is not searched for takes no time"
+    many = argued(numbers)
+    assert isinstance(many, Failed)
+    assert "500,000,000 characters" in many.reason
+    assert argued("B00001", numbers).value == 0.0
+
+
+def test_calls_that_lack_many_arguments_take_hardly_longer_than_those_that_lack_one():
+    calls = tuple(_call("refund", order_id=str(number)) for number in range(1000))
+
+    def argued(n):
+        scenario = {"arguments": {"refund": {f"a{number}": {"matches": "a.*b"} for number in range(n)}}}
+        case = Case(case_id="c", model_output="x", scenario=scenario, agents_called=(), tools_used=calls)
+        return METRICS["arguments"].start(case)
+
+    assert steps(lambda: argued(150)) < 2 * steps(lambda: argued(1))
+    assert len(argued(150).details["violations"]) == len(argued(1).details["violations"]) == 20
