@@ -96,7 +96,8 @@ def apart(expr: str, names: AbstractSet[str], number: int) -> str:
 def beside(needed: Sequence[Rule], rule: Rule, tried: Sequence[Rule]) -> tuple[list[Rule], AbstractSet[str]]:
     """Rules with mutants of one of them beside it, so that all are played at once and the others only once.
 
-    Each mutant has a number, and so have the copies of the rules that read it.
+    Each mutant has a number, and so have the copies of the rules that read it. Of alerts of one name that differ by
+    labels, such as a window, the others have none: they do not read it, and a check names its labels.
 
     Returns:
         The rules, in an order in which they can be evaluated, and the names of those that have copies.
@@ -108,7 +109,7 @@ def beside(needed: Sequence[Rule], rule: Rule, tried: Sequence[Rule]) -> tuple[l
     rules: list[Rule] = []
     for each in needed:
         rules.append(each)
-        if name_of(each) in affected:
+        if name_of(each) in affected and (each is rule or each.get("alert") != name_of(rule)):
             rules += [_copy(mutant if each is rule else each, affected, n) for n, mutant in enumerate(tried)]
     return rules, affected
 
