@@ -519,7 +519,8 @@ def _answer(part: dict[str, Json]) -> Message | None:
     if kind == _PROVIDED:
         return _came_of(part)
     of_anthropic = isinstance(kind, str) and kind.endswith("_tool_result")  # web_search_tool_result, mcp_tool_result, …
-    if kind not in _ANSWER_PARTS and not of_anthropic and part.get(pyrepr.CLASS) != "ToolCallResult":
+    of_autogen = kind is None and "call_id" in part and "is_error" in part
+    if kind not in _ANSWER_PARTS and not of_anthropic and not of_autogen and part.get(pyrepr.CLASS) != "ToolCallResult":
         return None
     origin = part.get("origin")  # Haystack's: the call itself
     origin = origin if isinstance(origin, dict) else {}
@@ -528,7 +529,7 @@ def _answer(part: dict[str, Json]) -> Message | None:
     return Message(
         role="tool",
         text=joined(returned),
-        tool_call_id=_first(part, "id", "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "ref")
+        tool_call_id=_first(part, "id", "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "ref", "call_id")
         or unwrap.as_text(origin.get("id")),
         name=_first(part, "name", "toolName") or unwrap.as_text(origin.get("tool_name")),
         error=failed or part.get("error") is True or part.get("is_error") is True or part.get("status") == "error",

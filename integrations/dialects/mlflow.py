@@ -14,6 +14,7 @@ from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
 
 from . import genai, messages, pydantic_messages, unwrap
 from .model_call import from_details, real, usage, whole
+from .openinference_frameworks import agent_answer
 from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
 from .unwrap import as_text
@@ -79,7 +80,8 @@ def normalise(raw: RawSpan) -> Span:
     elif kind is SpanKind.AGENT and _RUNNER in raw.attributes:
         kind = SpanKind.CHAIN
     elif kind is SpanKind.AGENT and not (isinstance(given, dict) and _ASKED in given) and raw.name != _CLAUDE:
-        fields["agent"] = _own_name(reading, "agent")
+        own = _own_name(reading, "agent")
+        fields["agent"] = _of_autogen(reading, given) or own
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)
     for named, source in ((_of_langchain(raw), "metadata.lc_agent_name"), (_acting(given), f"{_IN}: {_ACTING}")):
@@ -93,6 +95,13 @@ def _own_name(reading: SpanReading, field: str) -> str | None:
     """The object's own name, else the span's; None where the object is known to have none."""
     own = reading.value(field, _NAME)
     return reading.span_name(field) if own is None else as_text(unwrap.from_json(own))
+
+
+def _of_autogen(reading: SpanReading, given: Json) -> str | None:
+    """AutoGen's agent, whose method a span is; runs of smolagents, which are given a task too, state their class."""
+    named, _, method = reading.raw.name.rpartition(".")
+    run = method == "run" and "task" in _map(given) and "agent_name" not in reading.attributes
+    return named if (run or method == "on_messages") and _NAME not in reading.attributes else None
 
 
 def _tool(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
@@ -121,6 +130,10 @@ def _returned(reading: SpanReading) -> Json:
     match returned:
         case {"result": {"response": dict() as answer, "current_agent_name": _}}:
             return answer
+        case {"messages": [*stated], "stop_reason": _}:
+            return next((found for each in reversed(stated) if (found := agent_answer(each)) is not None), None)
+        case {"chat_message": dict() as stated, "inner_messages": _}:
+            return agent_answer(stated)
         case {"status": "completed"} if reading.raw.name == _CLAUDE:
             return _map(returned).get("response", "")  # left out where it is empty
     unknown = isinstance(returned, str) and returned.startswith(_STREAMING)
@@ -142,13 +155,21 @@ def _task(given: Json) -> Json:
     """The input of a function is its arguments by name: the text, where it is the only one."""
     if isinstance(given, dict) and given.get(_ASKED):
         return given[_ASKED]
+    match given:
+        case {"messages": [*_, {"source": str(), "content": asked}], "cancellation_token": _}:
+            return asked
+        case {"task": {"source": str(), "content": asked} | [*_, {"source": str(), "content": asked}]}:
+            return asked
     if isinstance(given, dict) and isinstance(text := unwrap.only_text(given), str):
         return text
     return unwrap.task(given)
 
 
 def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
-    by_pydantic = unwrap.from_json(reading.attributes.get(_FORMAT)) == "pydantic_ai"
+    form = unwrap.from_json(reading.attributes.get(_FORMAT))
+    by_pydantic = form == "pydantic_ai"
+    if form == "autogen" and isinstance(returned, dict):
+        returned = {**returned, "role": "assistant"}  # its replies do not name their role
     read = pydantic_messages.read if by_pydantic else messages.read
     requested, answered = read(given), read(returned)
     request, response = _map(given), _map(returned)

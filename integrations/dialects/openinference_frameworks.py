@@ -321,7 +321,7 @@ def _autogen(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
         printed = [text for item in held if (text := _printed_text(item))] if isinstance(held, list) else []
         fields["input"] = as_text(given.get("task")) or (printed[-1] if printed else None)
     if isinstance(stated := returned.get("messages"), list):
-        texts = [text for item in stated if (text := _agent_text(item))]
+        texts = [said for item in stated if (said := agent_answer(item))]
         fields["output"] = texts[-1] if texts else None
     return kind
 
@@ -333,11 +333,12 @@ def _printed_text(message: Json) -> str | None:
     return as_text(read[0]) if isinstance(read, list) else None
 
 
-def _agent_text(message: Json) -> str | None:
-    """An agent's message: neither the user's nor the one that ends the conversation."""
+def agent_answer(message: Json) -> Json:
+    """What an agent of AutoGen's says, in words or as a form: no event, nor the message that ends a conversation."""
     if not isinstance(message, dict) or message.get("source") == "user" or message.get("type") == "StopMessage":
         return None
-    return as_text(message.get("content"))
+    content = message.get("content")
+    return content if isinstance(content, dict) and content else as_text(content)
 
 
 def _mastra(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:

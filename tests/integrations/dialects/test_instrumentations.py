@@ -1371,6 +1371,24 @@ def test_the_last_step_of_a_workflow_of_llamaindex_answers_with_its_response_s_t
     assert span.output == text
 
 
+def test_agents_of_autogen_have_their_names_questions_and_answers_in_mlflow() -> None:
+    asked, event = {"source": "user", "content": "Where?", "type": "TextMessage"}, {"source": "a", "content": [{}]}
+    given = {"messages": [asked], "cancellation_token": "<x>"}
+    for number, (method, put, content, answer) in enumerate((
+        ("run", {"task": "Where?"}, "Here.", "Here."),
+        ("run", {"task": [asked]}, {"place": "here"}, {"place": "here"}),
+        ("run", {"task": asked}, [{"name": "find", "id": "1", "arguments": "{}"}], None),
+        ("on_messages", given, "Here.", "Here."),
+    ), 1):  # fmt: skip
+        last = {"source": "a", "content": content}
+        ended = {"messages": [asked, event, last], "stop_reason": None}
+        replied = {"chat_message": last, "inner_messages": [event]}
+        span = normalise(_mlflow(f"a.b.{method}", "AGENT", number, put, ended if method == "run" else replied))
+        assert (span.agent, span.input, span.output) == ("a.b", "Where?", answer)
+    smolagents = _mlflow("Agent.run", "AGENT", 1, {"task": "Where?"}, {"_value": "Here."}, agent_name="Agent")
+    assert normalise(smolagents).agent == "Agent.run"
+
+
 def test_a_workflow_of_llamaindex_has_its_question_its_answer_and_its_agent_in_mlflow() -> None:
     returned = {"role": "assistant", "blocks": [{"block_type": "text", "text": "Here."}]}
     for kind, name, given, wanted in (
