@@ -68,6 +68,7 @@ DIALECTS: tuple[Dialect, ...] = (
     genai_clients.CLAUDE_CODE,
     genai_clients.NEMO_GUARDRAILS,
     genai_clients.FAST_AGENT,
+    genai_clients.GEMINI_CLI,
     genai_clients.AGENTSCOPE,
     llamaindex.DIALECT,
     monocle.DIALECT,

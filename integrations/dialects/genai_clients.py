@@ -545,6 +545,60 @@ FAST_AGENT = genai.dialect(
 )
 
 
+# Gemini CLI
+
+_GEMINI_OUTCOME: Final = re.compile(r'\{"status": ?"(\w+)"')
+
+
+def _gemini_cli(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """A tool's request and outcome stand where messages do, cut at 10,000 characters; its span ends well in any case.
+
+    Each span names the program as its agent, a sub-agent's too, whose name is that of the tool around it. The pieces of
+    a streamed answer are a message each.
+    """
+    operation = reading.attributes.get("gen_ai.operation.name")
+    if len(pieces := fields["output_messages"]) > 1:
+        calls = tuple([call for piece in pieces for call in piece.tool_calls])
+        text = "".join(piece.text for piece in pieces if piece.role == "assistant")
+        fields |= messages.answered((Message(role="assistant", text=text, tool_calls=calls),))
+    if operation == "tool_call":
+        request = unwrap.decoded(reading.value("tool.arguments", "gen_ai.input.messages"))
+        given = request.get("args") if isinstance(request, dict) else None
+        outcome = _gemini_outcome(reading.value("tool.result", _OUT))
+        call_id = reading.text("tool.call_id", "gen_ai.tool.call_id")
+        name = reading.text("tool.name", "gen_ai.tool.name") or reading.raw.name
+        fields |= reading.tool_run(name, given, outcome, call_id=call_id)
+        return SpanKind.TOOL
+    if operation == "schedule_tool_calls":  # the calls below it once more
+        fields |= {"input": None, "output": None, "input_messages": (), "output_messages": ()}
+    if operation == "agent_call":
+        reading.no_agent(fields)
+    return kind
+
+
+def _gemini_outcome(stated: AttributeValue) -> unwrap.ToolResult:
+    """What a tool answered the model with; why it failed, or only how it ended, where that was cut off."""
+    held = unwrap.decoded(stated)
+    response = held.get("response") if isinstance(held, dict) else None
+    parts = response.get("responseParts") if isinstance(response, dict) else None
+    first = next((part for part in parts if isinstance(part, dict)), {}) if isinstance(parts, list) else {}
+    answer = unwrap.entries(first.get("functionResponse")).get("response")
+    ended = _GEMINI_OUTCOME.match(stated) if isinstance(stated, str) else None
+    if ended is not None and ended[1] != "success":
+        why = as_text(answer.get("error")) if isinstance(answer, dict) else None
+        return unwrap.ToolResult(error=why or ended[1])
+    return unwrap.ToolResult(result=answer.get("output", answer) if isinstance(answer, dict) else None)
+
+
+GEMINI_CLI = genai.dialect(
+    "gemini_cli",
+    lambda raw: raw.scope_name == "gemini-cli",
+    _gemini_cli,
+    switch="GEMINI_TELEMETRY_TRACES_ENABLED=true",
+    reads="Gemini CLI: the GenAI conventions for model calls, and what its tools were given and answered.",
+)
+
+
 # LangWatch
 
 

@@ -18,7 +18,7 @@ from sidejudge.scoring.case.grounds import sources
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.trace.span import SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall, Usage
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.trace.usage import model_calls
 
@@ -1876,6 +1876,54 @@ def test_an_agent_of_fast_agent_is_known_by_its_span_s_name() -> None:
                         ("Chain: 'steps' generate", "fast_agent.agents.workflow.chain_agent"),
                         ("Agent: 'desk' generate", "app")):  # fmt: skip
         assert normalise(_raw(name, scope)).agent is None
+
+
+def _of_gemini_cli(operation: str, **attributes: object) -> Span:
+    stated = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "gemini-cli", **attributes}
+    return normalise(_raw(operation, "gemini-cli", attributes=stated, status_code=1))
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "result", "error"),
+    [
+        ("success", {"output": "hello\n"}, "hello\n", None),
+        ("error", {"error": "File not found: /a.txt"}, None, "File not found: /a.txt"),
+        ("cancelled", {"error": "[Operation Cancelled] Reason: no"}, None, "[Operation Cancelled] Reason: no"),
+    ],
+)
+def test_a_tool_of_gemini_cli_fails_as_its_outcome_states_though_its_span_ends_well(
+    status: str, answer: dict[str, str], result: str | None, error: str | None
+) -> None:
+    request = {"callId": "c1", "name": "read_file", "args": {"file_path": "/a.txt"}, "isClientInitiated": False}
+    response = {"callId": "c1", "responseParts": [{"functionResponse": {"id": "c1", "name": "x", "response": answer}}]}
+    outcome = json.dumps({"status": status, "request": request, "response": response}, separators=(",", ":"))
+    stated = {"gen_ai.tool.name": "read_file", "gen_ai.tool.call_id": "c1",
+            "gen_ai.input.messages": json.dumps(request), "gen_ai.output.messages": outcome}  # fmt: skip
+    span = _of_gemini_cli("tool_call", **stated)
+    expected = ToolCall(name="read_file", arguments={"file_path": "/a.txt"}, result=result, error=error, call_id="c1")
+    assert (span.kind, span.tool, span.unread) == (SpanKind.TOOL, expected, ())
+    cut = _of_gemini_cli("tool_call", **{**stated, "gen_ai.output.messages": f"{outcome[:40]}...[TRUNCATED: original]"})
+    assert cut.tool == replace(expected, result=None, error=error and status)
+
+
+def test_the_pieces_of_a_streamed_answer_of_gemini_cli_are_one_answer() -> None:
+    call = {"functionCall": {"name": "read_file", "args": {"file_path": "/a.txt"}}}
+    pieces = [{"role": "model", "parts": [part]} for part in ({"text": "It says "}, {"text": "hello."}, call)]
+    span = _of_gemini_cli("llm_call", **{"gen_ai.output.messages": json.dumps(pieces)})
+    assert span.output == "It says hello."
+    assert [(each.role, each.text, len(each.tool_calls)) for each in span.output_messages] == [
+        ("assistant", "It says hello.", 1)
+    ]
+
+
+def test_gemini_cli_names_itself_where_a_sub_agent_runs_and_repeats_the_calls_that_it_schedules() -> None:
+    assert _of_gemini_cli("llm_call").agent == "gemini-cli"
+    delegated = _of_gemini_cli("agent_call", **{"gen_ai.input.messages": '{"prompt":"Look."}'})
+    assert (delegated.kind, delegated.agent) == (SpanKind.CHAIN, None)
+    calls = '[{"request":{"name":"read_file"},"status":"success","response":{"responseParts":[]}}]'
+    scheduled = _of_gemini_cli("schedule_tool_calls", **{"gen_ai.output.messages": calls})
+    assert (scheduled.kind, scheduled.output, scheduled.unread) == (SpanKind.CHAIN, None, ())
+    assert "TRACES" in (_of_gemini_cli("llm_call").capture_switch or "")
 
 
 def test_that_a_server_of_mcp_does_not_know_the_newest_greeting_is_no_failure() -> None:
