@@ -379,9 +379,12 @@ def _waits(case: Case) -> bool:
     """Whether nothing shows what came of a call of the last model call: a person or the caller may be to answer it.
 
     Some frameworks, OpenAI's agents among them, end the span of a call that a person is to approve without an outcome.
+    Of a trace that is left as its case the last call shows it.
     """
     last = last_model_call(case)
     calls = case.once(run_steps).calls or ()
+    if case.trace is None:
+        return case.completion is not None and bool(calls) and _has_no_outcome(calls[-1])
     return last is not None and any(
         step.span_id == last.span_id if step.open else step.start_ns >= last.end_ns and _has_no_outcome(step)
         for step in calls

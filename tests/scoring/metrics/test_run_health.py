@@ -933,3 +933,12 @@ def test_an_agent_whose_answer_was_not_captured_is_not_blamed_for_trying_no_tool
     )  # fmt: skip
     agent = span("agent", None, SpanKind.AGENT, 0, agent="harbour", capture_switch="content")
     assert values(judged(extract(trace(agent, quiet))))["tools_tried"] == "unavailable"
+
+
+@pytest.mark.parametrize(
+    ("completion", "result", "value"), [("batch", None, "unavailable"), (None, None, 0.0), ("batch", "at 9", 0.0)]
+)
+def test_what_is_left_of_a_trace_may_go_on_behind_a_call_without_an_outcome(completion, result, value):
+    called = ToolCall(name="find_ship", arguments={"port": "Riga"}, result=result)
+    case = Case(case_id="c", model_output=None, tools_used=(called,), agents_called=("a",), completion=completion)
+    assert values(judged(case))["answered"] == value
