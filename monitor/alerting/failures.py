@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -180,20 +180,24 @@ def _compared(store: Store, event: AlertEvent, about: Mapping[str, str], since_n
 
 def _explained(store: Store, event: AlertEvent, about: Mapping[str, str], began_ns: int) -> Explanation | None:
     """How many failed before, and of which version, tenant or name those are that fail now; None where unknown."""
-    mine = (
+    mine = [
         each for each in _compared(store, event, about, began_ns - DAY_NS)
         if each.passed is not None and all(
             about.get(name, value) == value for name, value in place_of(each.service, each.environment, each.rubric)
         )
-    )  # fmt: skip
+    ]  # fmt: skip
     known = explain(map(_sliced, mine), began_ns)
-    return None if known is None else _caused(store, known, about)
+    return None if known is None else _caused(store, known, about, {each.trace_id for each in mine})
 
 
-def _caused(store: Store, known: Explanation, about: Mapping[str, str]) -> Explanation:
-    """The explanation with the tools and the failure groups that have a good part in the failures."""
+def _caused(store: Store, known: Explanation, about: Mapping[str, str], counted: Collection[str]) -> Explanation:
+    """The explanation with the tools and the failure groups that have a good part in the failures of these traces.
+
+    What failed since they were counted would make a cause larger than all that failed.
+    """
     began_ns = known.since_ns
-    mine = _failing(store, about, began_ns - DAY_NS, _CAUSES_IN)
+    failing = _failing(store, about, began_ns - DAY_NS, _CAUSES_IN)
+    mine = [verdict for verdict in failing if _trace(verdict) in counted]
     tools: dict[str, list[int]] = {}
     for verdict in mine:
         for tool in _failed_tools(verdict):

@@ -232,6 +232,18 @@ async def test_what_broke_is_stated_once_with_its_share_however_long_the_reason_
     assert text.count("nobody tried again") == 1
 
 
+async def test_what_failed_since_the_failures_of_a_notice_were_counted_is_in_no_cause_of_them(process):
+    life, stated = process(), {"metric": "tool_errors", "rating": "fail", "details": {"failed_by_tool": {"refund": 1}}}
+    for number in range(20):
+        at_ns = START_NS + (number if number < 12 else 5 * MINUTE_NS)
+        await finish(life.store, verdict(number + 1, norm=0.1, scores=[stated], sampling_probability=1.0), at_ns)
+    labels = place_of("shop", "unknown", "qa")
+    about = reported(labels=labels, condition="pass_rate_warning", at_ns=START_NS + MINUTE_NS, changed_ns=START_NS)
+    known = illustrated(life.store, about, START_NS).explained
+    assert known.now.failures == 12
+    assert {(each.by, each.count) for each in known.causes} == {("tool", 12), ("failure group", 12)}
+
+
 async def test_an_alert_on_a_part_of_the_traffic_with_a_long_name_shows_its_failures(process):
     life, name = process(), "the name of a trace that is longer than what is kept of a value that divides the traffic"
     await finish(life.store, verdict(1), START_NS)
