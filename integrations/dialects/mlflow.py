@@ -32,6 +32,8 @@ _RUNNER: Final = "mlflow.openai.agent_run_root"
 """Marks the span of the OpenAI Agents SDK's runner, which MLflow calls an agent too."""
 _NAME: Final = "name"
 """What the object of an agent or a tool calls itself, where MLflow records its attributes."""
+_CLASS, _CALLED = "agent_name", {"sanitize_inputs_outputs", "kwargs"}
+"""Where smolagents states the class of an agent, and what a tool of its is given: the arguments beside a switch."""
 _RUN: Final = {"output", "_state"}
 """Beside these stands what else Pydantic AI knows of a run."""
 _STREAMING: Final = "{'_all_messages': "
@@ -92,8 +94,8 @@ def normalise(raw: RawSpan) -> Span:
 
 
 def _own_name(reading: SpanReading, field: str) -> str | None:
-    """The object's own name, else the span's; None where the object is known to have none."""
-    own = reading.value(field, _NAME)
+    """The object's own name, else its class as smolagents states it, else the span's; None where it has none."""
+    own = reading.value(field, _NAME if _NAME in reading.attributes else _CLASS)
     return reading.span_name(field) if own is None else as_text(unwrap.from_json(own))
 
 
@@ -106,6 +108,8 @@ def _of_autogen(reading: SpanReading, given: Json) -> str | None:
 
 def _tool(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
     """The fields of a tool; the one by which Claude Code runs another agent names that agent."""
+    if isinstance(given, dict) and given.keys() == _CALLED:
+        given = given["kwargs"]
     named = as_text(unwrap.from_json(reading.attributes.get(_TOOL_NAME)))
     if named is None or reading.raw.name != f"tool_{named}":
         return reading.tool_run(_own_name(reading, "tool.name") or reading.raw.name, given, returned)

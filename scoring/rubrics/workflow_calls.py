@@ -24,7 +24,7 @@ from sidejudge.scoring.scenario.scenario import ALL_CALLS, Scenario
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, ToolCall
 
-from .workflow_sides import MOST, NAMED, names_of, not_understood, shown_names
+from .workflow_sides import MOST, NAMED, names_of, shown_names, tools_not_understood
 
 _FAULT = 200
 """Most characters of the fault of one argument."""
@@ -51,7 +51,7 @@ def hold_order(case: Case, scenario: Scenario) -> Result:
     broken = list(scenario.relations.breaches(called))
     if misplaced is not None:
         broken.insert(0, (Reason("{tool} was not called in its place", tool=part(label(misplaced))), (misplaced,)))
-    doubts = [not_understood(case, (name for name in lacking if name not in called)) for _, lacking in broken]
+    doubts = [tools_not_understood(case, (name for name in lacking if name not in called)) for _, lacking in broken]
     proven = [why for (why, _), doubt in zip(broken, doubts, strict=True) if doubt is None]
     if broken and not proven:
         return next(doubt for doubt in doubts if doubt is not None)
@@ -78,7 +78,7 @@ def hold_call_budget(case: Case, scenario: Scenario) -> Result:
     elif scenario.max_calls or scenario.min_calls:
         gap = _UNKNOWN_TOOLS
     faults = [*_excesses(scenario, over), *_overspent(case, scenario)]
-    doubt = not_understood(case, few)
+    doubt = tools_not_understood(case, few)
     if not faults and (unknown := doubt or gap) is not None:
         return unknown
     if doubt is None:

@@ -15,6 +15,7 @@ from sidejudge.scoring.result.reason import Reason, own, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.scenario.scenario import DEFAULT_ALWAYS_EXPECTED, Scenario, Side
 from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.tool_calls import is_nameless
 from sidejudge.scoring.trace.trace import Trace
 
 MOST = 100
@@ -26,6 +27,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 _DEFAULT_ALWAYS = frozenset(DEFAULT_ALWAYS_EXPECTED)
 _NO_SCENARIO = Unavailable(Reason("no scenario"))
 _LONE_CALL = Unavailable(LONE_CALL.reason)
+_UNNAMED = Unavailable(Reason("a tool ran, and the trace does not show its name, so that it may be another one"))
 
 
 def read_scenario(case: Case) -> Scenario | Unavailable:
@@ -79,6 +81,19 @@ def not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
             why = "{name} may have been called: a step of this name is neither known as an agent nor as a tool"
             return Unavailable(Reason(why, name=part(label(name))))
     return None
+
+
+def tools_not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
+    """The same of tools, of which one may show without its name: some spans name an operation or a class alone."""
+    names = list(names)
+    if (doubt := not_understood(case, names)) is not None or case.trace is None or not names:
+        return doubt
+    return next((_unnamed(names[0]) for call in case.tools_used or () if is_nameless(call.name)), None)
+
+
+def _unnamed(name: str) -> Unavailable:
+    why = "{name} may have been called: a tool ran, and the trace does not show its name"
+    return Unavailable(Reason(why, name=part(label(name))))
 
 
 def _not_named(case: Case, names: Iterable[str]) -> Unavailable | None:
@@ -170,7 +185,7 @@ def _validated(case: Case, side: Side, called: Sequence[str] | None, field: str)
     if called is None:
         return Unavailable(Reason("{field} is not known", field=own(field)))
     found = validate(side, called)
-    doubted = _not_named if field == "agents_called" else not_understood
+    doubted = _not_named if field == "agents_called" else tools_not_understood
     if found["pass"]:
         return doubted(case, side.exclude) or Scored(value=1.0, details=found)
     if not found["unexpected"] and (doubt := doubted(case, side.missing(dict.fromkeys(called)))) is not None:
@@ -203,7 +218,14 @@ def hold_tools(case: Case, scenario: Scenario) -> Result:
     if scenario.tools.asks_nothing:
         return _NOTHING_ASKED
     calls = called_tools(case, scenario)
-    return _validated(case, scenario.tools, None if calls is None else [call.name for call in calls], "tools_used")
+    if calls is None:
+        return _validated(case, scenario.tools, None, "tools_used")
+    side, called = scenario.tools, [call.name for call in calls]
+    stated = {*side.include, *side.may, *side.exclude, *side.always}
+    named = [name for name in called if name in stated or case.trace is None or not is_nameless(name)]
+    found = _validated(case, side, named, "tools_used")
+    passed = isinstance(found, Scored) and found.value == 1.0
+    return _UNNAMED if passed and side.closed and len(named) < len(called) else found
 
 
 def names_of(tools: Sequence[str]) -> Reason:

@@ -39,10 +39,17 @@ _NO_NAMES: Final = frozenset({
 """What a tool is called, as ``plain`` has it, whose span names the operation or LangChain's class alone: the model's
 message names it.
 """
+_OF_A_CLASS: Final = ".__call__"
+"""How the name of a span ends that names the class of a tool alone, as MLflow's of smolagents."""
 _STEPS: Final = frozenset({SpanKind.OTHER, SpanKind.CHAIN})
 _ANSWERING: Final = frozenset({*_STEPS, SpanKind.AGENT})
 _MOST_LEFT: Final = 100
 """Most spans, and most calls, that are compared argument by argument."""
+
+
+def is_nameless(name: str) -> bool:
+    """Whether a tool's name is no more than that some tool ran."""
+    return plain(name) in _NO_NAMES or name.endswith(_OF_A_CLASS)
 
 
 def match(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> dict[int, int]:
@@ -158,7 +165,7 @@ def _by_arguments(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:
     """
     given = identity(call.arguments)
     if not requested:
-        return [("" if plain(call.name) in _NO_NAMES else call.name, given)]
+        return [("" if is_nameless(call.name) else call.name, given)]
     keys = [("", given), (call.name, given)]
     return [*keys, *((call.name, identity(value)) for value in sole(call.arguments))]
 
@@ -536,7 +543,7 @@ def _merge(span: Span, ask: RequestedCall | None) -> ToolCall:
     keep = requested.arguments if _leaves_out(tool, requested) else tool.arguments
     ran = _completed(ask) if _lacks_result(span) else tool
     return ToolCall(
-        name=requested.name if plain(tool.name) in _NO_NAMES else tool.name,
+        name=requested.name if is_nameless(tool.name) else tool.name,
         arguments=keep,
         result=ran.result,
         error=ran.error,

@@ -16,8 +16,9 @@ from sidejudge.integrations.raw import RawEvent, RawSpan
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.case.grounds import sources
 from sidejudge.scoring.evaluators.score import score
-from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.result.result import Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.scenario.reading import parse_scenario
 from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall, Usage
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.trace.usage import model_calls
@@ -1237,6 +1238,39 @@ def _mlflow(name: str, kind: str, number: int, given: object, returned: object, 
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("asked", "value"),
+    [
+        ({"tools_should_include": ["weather"]}, None),
+        ({"tools_should_exclude": ["mail"]}, None),
+        ({"tools_may_include": ["weather"], "closed": True}, None),
+        ({"min_calls": {"weather": 1}}, None),
+        ({"max_calls": {"*": 1}}, 1.0),
+        ({"max_calls": {"*": 0}}, 0.0),
+        ({"agents_should_include": ["ToolCallingAgent"]}, 1.0),
+        ({"tools_should_include": ["SimpleTool.__call__"]}, 1.0),
+    ],
+)
+def test_which_tools_of_smolagents_ran_is_not_known_by_their_class(asked: dict[str, Any], value: float | None) -> None:
+    given = {"sanitize_inputs_outputs": True, "kwargs": {"city": "Oslo"}}
+    run = {"agent_name": "ToolCallingAgent", "tools": "[{}]"}
+    spans = [
+        _mlflow("ToolCallingAgent.run", "AGENT", 1, {"task": "How warm is it?"}, {"_value": "7 degrees."}, **run),
+        _mlflow("SimpleTool.__call__", "TOOL", 2, given, {"_value": "7 degrees"}),
+    ]
+    case = extract(Trace.of("1" * 32, [normalise(span) for span in spans], "batch"))
+    assert case.agents_called == ("ToolCallingAgent",)
+    assert case.tools_used is not None
+    assert [(call.arguments, call.result) for call in case.tools_used] == [({"city": "Oslo"}, "7 degrees")]
+    verdict = score(case.drawn(1.0, parse_scenario("contract", asked)), RUBRICS["workflow"], created_at="")
+    results = {each.metric: each.result for each in verdict.scores}
+    decided = [found.value for found in results.values() if isinstance(found, Scored)]
+    assert (None if verdict.passed is None else min(decided)) == value
+    assert any(
+        isinstance(found, Unavailable) and "not show its name" in found.reason for found in results.values()
+    ) is (value is None)
+
+
 def test_a_conversation_with_claude_code_in_mlflow_has_its_answer_its_tools_and_the_agents_that_it_ran() -> None:
     asked = {"prompt": "Where?", "subagent_type": "clerk"}
     spans = [
@@ -1386,7 +1420,7 @@ def test_agents_of_autogen_have_their_names_questions_and_answers_in_mlflow() ->
         span = normalise(_mlflow(f"a.b.{method}", "AGENT", number, put, ended if method == "run" else replied))
         assert (span.agent, span.input, span.output) == ("a.b", "Where?", answer)
     smolagents = _mlflow("Agent.run", "AGENT", 1, {"task": "Where?"}, {"_value": "Here."}, agent_name="Agent")
-    assert normalise(smolagents).agent == "Agent.run"
+    assert normalise(smolagents).agent == "Agent"
 
 
 def test_a_workflow_of_llamaindex_has_its_question_its_answer_and_its_agent_in_mlflow() -> None:
