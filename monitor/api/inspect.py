@@ -11,6 +11,8 @@ from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.case.grounds import headless
+from sidejudge.scoring.metrics.run_ending import has_no_answer
 from sidejudge.scoring.trace.span import Span, ToolCall
 from sidejudge.scoring.trace.trace import Trace
 
@@ -46,7 +48,11 @@ class Inspected:
         return tuple(f"{unread.source} ({unread.shape})" for unread in case.unread)
 
     def to_json(self, *, provenance: bool = False) -> dict[str, object]:
-        """The case in the case format, with what only an inspection has."""
+        """The case in the case format, with what only an inspection has.
+
+        An answer that is known to be empty is "", and a root that never came has no id: the trace, which shows it, is
+        not in the case.
+        """
         case = self.case
         calls = case.tools_used
         transcript = case.transcript
@@ -56,7 +62,7 @@ class Inspected:
             "transcript": transcript if transcript is None or isinstance(transcript, str) else [
                 {"speaker": turn.speaker, "text": turn.text, "at": turn.at} for turn in transcript
             ],
-            "model_output": case.model_output, "expected_outcome": case.expected_outcome,
+            "model_output": "" if has_no_answer(case) else case.model_output, "expected_outcome": case.expected_outcome,
             "config": dict(case.config), "scenario": case.scenario,
             "agents_called": None if case.agents_called is None else list(case.agents_called),
             "tools_used": None if calls is None else [_tool(call) for call in calls if not call.handoff],
@@ -68,7 +74,7 @@ class Inspected:
             "evaluation_criteria_override": case.evaluation_criteria_override, "session_id": case.session_id,
             "user_id": case.user_id, "service": case.service, "environment": case.environment,
             "sampling_probability": case.sampling_probability, "error": case.error, "complete": case.complete,
-            "completion": case.completion, "root_span_id": case.root_span_id,
+            "completion": case.completion, "root_span_id": None if headless(case) else case.root_span_id,
             "spans": len(self.trace.spans), "dialects": self.dialects, "content_captured": case.content_captured,
             "capture_switch": case.capture_switch,
         }  # fmt: skip

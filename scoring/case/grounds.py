@@ -50,9 +50,13 @@ def stated_scenario(case: Case) -> Scenario | Unavailable | None:
 
 
 def headless(case: Case) -> bool:
-    """Whether the top of the trace never came; then it is unknown which step speaks for the trace."""
-    trace = case.trace
-    return trace is not None and not case.complete and trace.root is None and case.completion != "pseudo_root"
+    """Whether the top of the trace never came; then it is unknown which step speaks for the trace.
+
+    A case that is left of a trace names the root where it came.
+    """
+    if case.complete or case.completion in (None, "pseudo_root"):
+        return False
+    return case.root_span_id is None if case.trace is None else case.trace.root is None
 
 
 def incomplete(case: Case) -> Unavailable:

@@ -43,6 +43,9 @@ _ENDED_BY_A_CALL: Final = Unavailable(
 _NOT_RECORDED: Final = Unavailable(
     Reason("no step that may answer failed, and what the last of them returned was not captured")
 )
+_NO_TRACE: Final = Unavailable(
+    Reason("the case states no answer, and without its trace it is not known whether the run gave one")
+)
 _NO_WORDS: Final = NotApplicable(Reason("there is no answer in words"))
 _NO_ANSWER: Final = NotApplicable(Reason("nothing in the trace gives an answer"))
 _OK: Final = Scored(value=1.0)
@@ -129,10 +132,10 @@ def of_trace(measure: Callable[[Case, Trace], Result]) -> Callable[[Case], Resul
 def completed(case: Case) -> Result:
     """Whether the run ended without an error at its root and its topmost agent; 1 or 0."""
     trace = case.trace
-    if trace is None:
-        return _completed_by_its_case(case)
     if headless(case):
         return incomplete(case)
+    if trace is None:
+        return _completed_by_its_case(case)
     found: list[tuple[str | None, Reason]] = [(span.span_id, _failed(span, error)) for span, error in _failures(trace)]
     if case.timed_out:
         found.append((case.root_span_id, Reason("the run timed out")))
@@ -244,7 +247,19 @@ def answered(case: Case) -> Result:
         if case.trace is None or not written_beside_a_call(case.trace, case.model_output):
             return _OK
         return _GOES_ON if _goes_on_elsewhere(case) else _BESIDE_A_CALL
-    return _unanswered(case)
+    return _NO_TRACE if _is_left_open(case) else _unanswered(case)
+
+
+def _is_left_open(case: Case) -> bool:
+    """Whether what is left of a trace states no answer: one that is known to be empty is stated as ""."""
+    left = case.trace is None and case.completion is not None
+    return left and case.model_output is None and case.content_captured and case.complete
+
+
+def has_no_answer(case: Case) -> bool:
+    """Whether it is known that the run gave no answer, and not only that none is known."""
+    found = answered.start(case) if case.model_output is None else None
+    return isinstance(found, Scored) and found.value == 0.0
 
 
 def _failed_as_a_whole(case: Case) -> bool:
@@ -379,12 +394,9 @@ def _waits(case: Case) -> bool:
     """Whether nothing shows what came of a call of the last model call: a person or the caller may be to answer it.
 
     Some frameworks, OpenAI's agents among them, end the span of a call that a person is to approve without an outcome.
-    Of a trace that is left as its case the last call shows it.
     """
     last = last_model_call(case)
     calls = case.once(run_steps).calls or ()
-    if case.trace is None:
-        return case.completion is not None and bool(calls) and _has_no_outcome(calls[-1])
     return last is not None and any(
         step.span_id == last.span_id if step.open else step.start_ns >= last.end_ns and _has_no_outcome(step)
         for step in calls

@@ -936,9 +936,16 @@ def test_an_agent_whose_answer_was_not_captured_is_not_blamed_for_trying_no_tool
 
 
 @pytest.mark.parametrize(
-    ("completion", "result", "value"), [("batch", None, "unavailable"), (None, None, 0.0), ("batch", "at 9", 0.0)]
+    ("completion", "answer", "value"), [("batch", None, "unavailable"), (None, None, 0.0), ("batch", "", 0.0)]
 )
-def test_what_is_left_of_a_trace_may_go_on_behind_a_call_without_an_outcome(completion, result, value):
-    called = ToolCall(name="find_ship", arguments={"port": "Riga"}, result=result)
-    case = Case(case_id="c", model_output=None, tools_used=(called,), agents_called=("a",), completion=completion)
+def test_what_is_left_of_a_trace_states_an_answer_that_is_known_to_be_empty(completion, answer, value):
+    called = ToolCall(name="find_ship", arguments={"port": "Riga"})
+    case = Case(case_id="c", model_output=answer, tools_used=(called,), agents_called=("a",), completion=completion)
     assert values(judged(case))["answered"] == value
+
+
+def test_what_is_left_of_a_trace_whose_top_never_came_does_not_tell_how_the_run_ended():
+    case = Case(case_id="c", model_output="At 9.", agents_called=("a",), complete=False, completion="root_ended")
+    assert {values(judged(case))[name] for name in ("completed", "answered")} == {"unavailable"}
+    named = dataclasses.replace(case, root_span_id="1")
+    assert values(judged(named))["answered"] == 1.0
