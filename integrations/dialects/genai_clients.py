@@ -562,8 +562,7 @@ def _gemini_cli(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Spa
         text = "".join(piece.text for piece in pieces if piece.role == "assistant")
         fields |= messages.answered((Message(role="assistant", text=text, tool_calls=calls),))
     if operation == "tool_call":
-        request = unwrap.decoded(reading.value("tool.arguments", "gen_ai.input.messages"))
-        given = request.get("args") if isinstance(request, dict) else None
+        given = unwrap.entries(reading.value("tool.arguments", "gen_ai.input.messages")).get("args")
         outcome = _gemini_outcome(reading.value("tool.result", _OUT))
         call_id = reading.text("tool.call_id", "gen_ai.tool.call_id")
         name = reading.text("tool.name", "gen_ai.tool.name") or reading.raw.name
@@ -578,8 +577,7 @@ def _gemini_cli(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Spa
 
 def _gemini_outcome(stated: AttributeValue) -> unwrap.ToolResult:
     """What a tool answered the model with; why it failed, or only how it ended, where that was cut off."""
-    held = unwrap.decoded(stated)
-    response = held.get("response") if isinstance(held, dict) else None
+    response = unwrap.entries(stated).get("response")
     parts = response.get("responseParts") if isinstance(response, dict) else None
     first = next((part for part in parts if isinstance(part, dict)), {}) if isinstance(parts, list) else {}
     answer = unwrap.entries(first.get("functionResponse")).get("response")

@@ -32,8 +32,10 @@ _RUNNER: Final = "mlflow.openai.agent_run_root"
 """Marks the span of the OpenAI Agents SDK's runner, which MLflow calls an agent too."""
 _NAME: Final = "name"
 """What the object of an agent or a tool calls itself, where MLflow records its attributes."""
-_CLASS, _CALLED = "agent_name", {"sanitize_inputs_outputs", "kwargs"}
-"""Where smolagents states the class of an agent, and what a tool of its is given: the arguments beside a switch."""
+_CLASS: Final = "agent_name"
+"""Where smolagents states the class of an agent."""
+_CALLED: Final = {"sanitize_inputs_outputs", "kwargs"}
+"""What a tool of smolagents is given: the arguments beside a switch."""
 _RUN: Final = {"output", "_state"}
 """Beside these stands what else Pydantic AI knows of a run."""
 _STREAMING: Final = "{'_all_messages': "
@@ -82,8 +84,7 @@ def normalise(raw: RawSpan) -> Span:
     elif kind is SpanKind.AGENT and _RUNNER in raw.attributes:
         kind = SpanKind.CHAIN
     elif kind is SpanKind.AGENT and not (isinstance(given, dict) and _ASKED in given) and raw.name != _CLAUDE:
-        own = _own_name(reading, "agent")
-        fields["agent"] = _of_autogen(reading, given) or own
+        fields["agent"] = _of_autogen(reading, given) or _own_name(reading, "agent")
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)
     for named, source in ((_of_langchain(raw), "metadata.lc_agent_name"), (_acting(given), f"{_IN}: {_ACTING}")):
@@ -102,8 +103,11 @@ def _own_name(reading: SpanReading, field: str) -> str | None:
 def _of_autogen(reading: SpanReading, given: Json) -> str | None:
     """AutoGen's agent, whose method a span is; runs of smolagents, which are given a task too, state their class."""
     named, _, method = reading.raw.name.rpartition(".")
-    run = method == "run" and "task" in _map(given) and "agent_name" not in reading.attributes
-    return named if (run or method == "on_messages") and _NAME not in reading.attributes else None
+    run = method == "run" and "task" in _map(given) and _CLASS not in reading.attributes
+    if not (run or method == "on_messages") or _NAME in reading.attributes:
+        return None
+    reading.span_name("agent")
+    return named
 
 
 def _tool(reading: SpanReading, given: Json, returned: Json) -> SpanFields:

@@ -24,7 +24,7 @@ from sidejudge.scoring.scenario.scenario import ALL_CALLS, Scenario
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, ToolCall
 
-from .workflow_sides import MOST, NAMED, names_of, shown_names, tools_not_understood
+from .workflow_sides import MOST, NAMED, UNNAMED, count_nameless, names_of, shown_names, tools_not_understood
 
 _FAULT = 200
 """Most characters of the fault of one argument."""
@@ -53,9 +53,18 @@ def hold_order(case: Case, scenario: Scenario) -> Result:
         broken.insert(0, (Reason("{tool} was not called in its place", tool=part(label(misplaced))), (misplaced,)))
     doubts = [tools_not_understood(case, (name for name in lacking if name not in called)) for _, lacking in broken]
     proven = [why for (why, _), doubt in zip(broken, doubts, strict=True) if doubt is None]
-    if broken and not proven:
-        return next(doubt for doubt in doubts if doubt is not None)
-    return _ordered(scenario, called, proven)
+    if not broken:
+        doubts = [_may_break(case, scenario, called)]
+    doubt = None if proven else next((doubt for doubt in doubts if doubt is not None), None)
+    return doubt or _ordered(scenario, called, proven)
+
+
+def _may_break(case: Case, scenario: Scenario, called: Sequence[str]) -> Unavailable | None:
+    """Why a relation between tools may be broken although no call shows it."""
+    paired = scenario.relations.paired
+    if paired and count_nameless(case, called, paired):
+        return UNNAMED
+    return tools_not_understood(case, sorted(paired.difference(called)))
 
 
 def _ordered(scenario: Scenario, called: Sequence[str], broken: Sequence[Reason]) -> Scored:
@@ -79,6 +88,7 @@ def hold_call_budget(case: Case, scenario: Scenario) -> Result:
         gap = _UNKNOWN_TOOLS
     faults = [*_excesses(scenario, over), *_overspent(case, scenario)]
     doubt = tools_not_understood(case, few)
+    gap = gap or _may_exceed(case, scenario, calls or ())
     if not faults and (unknown := doubt or gap) is not None:
         return unknown
     if doubt is None:
@@ -98,6 +108,16 @@ def _too_many(scenario: Scenario, calls: Sequence[ToolCall]) -> dict[str, int]:
 def _too_few(scenario: Scenario, calls: Sequence[ToolCall]) -> dict[str, int]:
     made = Counter(call.name for call in calls)
     return {tool: made[tool] for tool, least in scenario.min_calls.items() if made[tool] < least}
+
+
+def _may_exceed(case: Case, scenario: Scenario, calls: Sequence[ToolCall]) -> Unavailable | None:
+    """Why a tool may have been called too often although the calls that show it are few enough."""
+    made = Counter(call.name for call in calls)
+    limits = {tool: most for tool, most in scenario.max_calls.items() if tool != ALL_CALLS}
+    nameless = count_nameless(case, made.elements(), limits)
+    if any(made[tool] + nameless > most for tool, most in limits.items()):
+        return UNNAMED
+    return tools_not_understood(case, [tool for tool, most in limits.items() if not most])
 
 
 def _excesses(scenario: Scenario, over: Mapping[str, int]) -> list[Reason]:
@@ -146,8 +166,9 @@ def hold_arguments(case: Case, scenario: Scenario) -> Result:
         return _UNKNOWN_TOOLS
     stated = (scenario.arguments, scenario.arguments_schema, scenario.values_from)
     concerned = [call for call in calls if any(named.get(call.name) for named in stated)]
+    hidden = UNNAMED if count_nameless(case, [call.name for call in calls], {*chain(*stated)}) else None
     if not concerned:
-        return NotApplicable(Reason("no tool with expected arguments was called"))
+        return hidden or NotApplicable(Reason("no tool with expected arguments was called"))
     work = sum(_work(call, scenario) for call in concerned)
     if work > MAX_WORK:
         return Failed(
@@ -163,7 +184,7 @@ def hold_arguments(case: Case, scenario: Scenario) -> Result:
     if not broken and not all_sought:
         why = "looking for the arguments' values may take {most:,} characters of text and more"
         return Failed(Reason(why, most=MOST_SEARCHED))
-    unknown = None if broken else next(filter(None, map(_unknown_arguments, concerned)), None)
+    unknown = None if broken else next(filter(None, map(_unknown_arguments, concerned)), hidden)
     return unknown or _argued(broken)
 
 
@@ -223,8 +244,9 @@ def hold_result_use(case: Case, scenario: Scenario) -> Result:
     if calls is None:
         return _UNKNOWN_TOOLS
     concerned = [call for call in calls if call.name in scenario.result_use and call.error is None]
+    hidden = UNNAMED if count_nameless(case, [call.name for call in calls], scenario.result_use) else None
     if not concerned:
-        return NotApplicable(Reason("no such tool was called with success"))
+        return hidden or NotApplicable(Reason("no such tool was called with success"))
     if any(call.result is None for call in concerned):
         return Unavailable(Reason("the result of a call is not known"))
     if case.model_output is None:
@@ -232,6 +254,8 @@ def hold_result_use(case: Case, scenario: Scenario) -> Result:
     unused, unknown = unused_results(case, concerned)
     if unknown and not unused:
         return Unavailable(Reason("nothing distinctive to look for in what {tools} returned", tools=names_of(unknown)))
+    if hidden and not unused:
+        return hidden
     return Scored(
         value=float(not unused),
         method=Method.LEXICAL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sidejudge.scoring.case.case import Case
@@ -27,7 +27,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 _DEFAULT_ALWAYS = frozenset(DEFAULT_ALWAYS_EXPECTED)
 _NO_SCENARIO = Unavailable(Reason("no scenario"))
 _LONE_CALL = Unavailable(LONE_CALL.reason)
-_UNNAMED = Unavailable(Reason("a tool ran, and the trace does not show its name, so that it may be another one"))
+UNNAMED = Unavailable(Reason("a tool ran, and the trace does not show its name, so that it may be another one"))
 
 
 def read_scenario(case: Case) -> Scenario | Unavailable:
@@ -84,20 +84,25 @@ def not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
 
 
 def tools_not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
-    """The same of tools, of which one may show without its name: some spans name an operation or a class alone."""
+    """Why it is unknown whether these tools were called; also that one ran whose name the trace does not show."""
     names = list(names)
-    if (doubt := not_understood(case, names)) is not None or case.trace is None or not names:
+    called = [call.name for call in case.tools_used or ()]
+    if (doubt := not_understood(case, names)) is not None or not names or not count_nameless(case, called):
         return doubt
-    return next((_unnamed(names[0]) for call in case.tools_used or () if is_nameless(call.name)), None)
-
-
-def _unnamed(name: str) -> Unavailable:
     why = "{name} may have been called: a tool ran, and the trace does not show its name"
-    return Unavailable(Reason(why, name=part(label(name))))
+    return Unavailable(Reason(why, name=part(label(names[0]))))
 
 
-def _not_named(case: Case, names: Iterable[str]) -> Unavailable | None:
-    """The same of agents, which may have run without a name as well."""
+def count_nameless(case: Case, called: Iterable[str], stated: Container[str] = ()) -> int:
+    """How many of a trace's calls show without the tool's name: some spans name an operation or a class alone.
+
+    ``stated``: names that a scenario has, which are names whatever they are.
+    """
+    return 0 if case.trace is None else sum(name not in stated and is_nameless(name) for name in called)
+
+
+def _agents_not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
+    """Why it is unknown whether these agents ran; also that one ran whose name the trace does not show."""
     names = list(names)
     if (doubt := not_understood(case, names)) is not None or case.trace is None or not names:
         return doubt
@@ -185,9 +190,10 @@ def _validated(case: Case, side: Side, called: Sequence[str] | None, field: str)
     if called is None:
         return Unavailable(Reason("{field} is not known", field=own(field)))
     found = validate(side, called)
-    doubted = _not_named if field == "agents_called" else tools_not_understood
+    doubted = _agents_not_understood if field == "agents_called" else tools_not_understood
     if found["pass"]:
-        return doubted(case, side.exclude) or Scored(value=1.0, details=found)
+        other = not_understood(case, ("another",)) if side.closed else None
+        return doubted(case, side.exclude) or other or Scored(value=1.0, details=found)
     if not found["unexpected"] and (doubt := doubted(case, side.missing(dict.fromkeys(called)))) is not None:
         return doubt
     reported = [
@@ -222,10 +228,10 @@ def hold_tools(case: Case, scenario: Scenario) -> Result:
         return _validated(case, scenario.tools, None, "tools_used")
     side, called = scenario.tools, [call.name for call in calls]
     stated = {*side.include, *side.may, *side.exclude, *side.always}
-    named = [name for name in called if name in stated or case.trace is None or not is_nameless(name)]
+    named = [name for name in called if not count_nameless(case, [name], stated)]
     found = _validated(case, side, named, "tools_used")
     passed = isinstance(found, Scored) and found.value == 1.0
-    return _UNNAMED if passed and side.closed and len(named) < len(called) else found
+    return UNNAMED if passed and side.closed and len(named) < len(called) else found
 
 
 def names_of(tools: Sequence[str]) -> Reason:

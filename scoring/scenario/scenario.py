@@ -77,8 +77,12 @@ class Relations:
     @property
     def named(self) -> set[str]:
         """Every tool that a relation names."""
-        pairs = (*self.before, *self.after, *self.not_after, *self.not_both)
-        return {name for group in (*self.any_of, *pairs) for name in group}
+        return self.paired.union(*self.any_of)
+
+    @property
+    def paired(self) -> set[str]:
+        """Every tool of which another call may break a relation."""
+        return {name for pair in (*self.before, *self.after, *self.not_after, *self.not_both) for name in pair}
 
     def broken(self, called: Sequence[str]) -> Iterator[Reason]:
         """The relations that these calls break, in words.

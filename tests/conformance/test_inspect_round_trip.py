@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
@@ -30,7 +29,7 @@ def differing(folders):
         for inspected in inspect_spans(read_files(sorted(folder.glob("*.pb"))).spans):
             case, remarks = read_case_with_remarks(json.dumps(inspected.to_json(provenance=True)), 1)
             compared = [field.name for field in fields(case) if field.compare]
-            left = dataclasses.replace(
+            left = replace(
                 inspected.case,
                 model_output="" if has_no_answer(inspected.case) else inspected.case.model_output,
                 root_span_id=None if headless(inspected.case) else inspected.case.root_span_id,

@@ -409,6 +409,22 @@ def test_nor_where_a_models_answer_was_not_understood():
         )
 
 
+@pytest.mark.parametrize(("field", "passed"), [("output", None), ("input", True)])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tools_should_exclude": ["refund"]},
+        {"tools_may_include": ["search"], "closed": True},
+        {"max_calls": {"refund": 0}},
+        *({relation: [["verify", "refund"]]} for relation in ("before", "after", "not_after", "not_both")),
+    ],
+)
+def test_nor_is_a_forbidden_call_ruled_out_there(asked, field, passed):
+    unread = Unread(source="my.completion", shape="object with x", field=field)
+    about = traced(ROOT, MODEL, {**MODEL, "span_id": "n", "output": "30 days", "unread": (unread,)}, scenario=asked)
+    assert verdict(about).passed is passed
+
+
 @pytest.mark.parametrize(("name", "passed"), [(None, None), ("writer", False)])
 def test_an_agent_is_not_missing_where_one_ran_whose_name_the_trace_does_not_show(name, passed):
     ran = span("a", None, SpanKind.AGENT, name="agent.run", agent=name, output="done")
