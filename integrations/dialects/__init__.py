@@ -73,6 +73,7 @@ DIALECTS: tuple[Dialect, ...] = (
     llamaindex.DIALECT,
     monocle.DIALECT,
     genai_clients.LANGWATCH,
+    genai_clients.VOLTAGENT,
     mlflow.DIALECT,
     genai.DIALECT,
     GENERIC,

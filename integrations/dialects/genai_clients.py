@@ -616,3 +616,23 @@ LANGWATCH = genai.dialect(
     _langwatch,
     reads="LangWatch: the GenAI conventions for model and tokens; kinds, inputs and outputs are read by their shapes.",
 )
+
+
+# VoltAgent
+
+
+def _voltagent(reading: SpanReading, _kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """One span stands for all model calls of a run, without what they answered; each tool has a span."""
+    reading.note("kind", "llm.operation")
+    fields["model"] = reading.text("model", "llm.model")
+    if reading.raw.status_code != 2:
+        fields["output_messages"] = (Message(role="assistant", withheld=True),)
+    return SpanKind.LLM
+
+
+VOLTAGENT = genai.dialect(
+    "voltagent",
+    lambda raw: raw.scope_name.startswith("@voltagent/") and "llm.operation" in raw.attributes,
+    _voltagent,
+    reads="VoltAgent: its model calls, whose answers stand in the agent's span; the rest is read by its shape.",
+)

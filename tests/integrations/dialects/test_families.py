@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.integrations.raw import RawEvent, RawSpan
+from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.trace.span import SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.trace import Trace
 
 
 def _raw(name: str = "step", /, scope: str = "", version: str = "", **given: Any) -> RawSpan:
@@ -745,3 +748,13 @@ def test_a_part_of_an_answer_is_no_model_call_of_mastra_s() -> None:
     stated["mastra.span.type"] = "model_step"
     step = normalise(_raw("model_step Angler", "@mastra/otel-exporter", attributes=stated))
     assert step.kind is SpanKind.LLM
+
+
+def test_a_run_of_voltagent_without_a_tool_called_none_though_no_answer_stands_in_its_model_s_span() -> None:
+    called = {"llm.operation": "generateText", "llm.model": "gpt-4o-mini", "llm.tools": "look_up", "span.type": "llm"}
+    run = {"entity.type": "agent", "entity.name": "helper", "input": "Where?", "output": "Oslo."}
+    model = replace(_raw("llm:generateText", "@voltagent/core", attributes=called), span_id="b" * 16)
+    spans = [_raw("helper", "@voltagent/core", attributes=run), replace(model, parent_id="a" * 16)]
+    case = extract(Trace.of("1" * 32, [normalise(span) for span in spans], "batch"))
+    assert (case.agents_called, case.tools_used, case.model) == (("helper",), (), "gpt-4o-mini")
+    assert (case.input, case.model_output) == ("Where?", "Oslo.")
