@@ -117,18 +117,18 @@ def _show(answer: JsonRecord) -> None:
     head = ("", "service", "environment", "rubric", "before", "after", "difference", "lower", "upper", "of", "and of")
     click.echo(table(head, rows) if rows else "nothing can be compared")
     for each in answer["comparisons"]:
+        where = ", ".join(filter(None, (each["service"], each["environment"], each["rubric"])))
         if each["unavailable"] is not None:
-            where = ", ".join(filter(None, (each["service"], each["environment"], each["rubric"])))
             click.echo(visible(f"  {where}: {each['unavailable']}"))
         elif answer["by"] != "time":
             sides = f"{each['before']['label']} and {each['after']['label']}"
-            click.echo(visible(f"  {each['service']}, {each['rubric']}: {answer['by']} {sides}"))
+            click.echo(visible(f"  {where}: {answer['by']} {sides}"))
         if each["verdict"] is not None:
             unanswered = [each[side].get("unanswered", 0) for side in ("before", "after")]
             if any(unanswered):
                 about = "{:,} before and {:,} after".format(*unanswered)
                 why = "(an outage, or a spent budget); bounds of pass rates allow that they pass, or fail"
-                click.echo(visible(f"  {each['service']}, {each['rubric']}: nobody could be asked about {about} {why}"))
+                click.echo(visible(f"  {where}: nobody could be asked about {about} {why}"))
     click.echo()
     from sidejudge.monitor.config.metric_limits import parse_metric
 

@@ -88,6 +88,8 @@ def test_people_read_the_versions_the_counts_and_the_promise(call, compared):
     assert "250 in 50 sessions" in done.stdout
     assert "prompt help:3 and help:4" in done.stdout
     assert "95% together, at any look" in done.stdout
+    done = call("compare", "--url", compared[0].api, "--by", "release", "--metric", "latency_p50")
+    assert ", : " not in done.stdout, "of no rubric"
     done = call("compare", "--url", compared[0].api, "--confidence", "0.999")
     assert "99.9% together, at any look" in done.stdout
     surest = call("compare", "--url", compared[0].api, "--by", "prompt", "--confidence", "0.999999999")
