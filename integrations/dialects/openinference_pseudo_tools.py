@@ -184,8 +184,9 @@ def _beeai_contents(reading: SpanReading, kind: SpanKind, fields: SpanFields) ->
 
 def _beeai_tool(fields: SpanFields) -> SpanKind:
     tool: ToolCall = fields["tool"]
-    if tool.name == _FINAL_ANSWER:
+    if tool.name == _FINAL_ANSWER:  # its result is that the answer was sent
         del fields["tool"]
+        fields["output"] = None
         return SpanKind.CHAIN
     if (cause := fields.get("error")) is not None:
         tool = replace(tool, result=None, error=cause)
@@ -200,6 +201,8 @@ def _beeai_call(reading: SpanReading, fields: SpanFields) -> None:
     cached = reading.whole("usage.cached_input", "metadata.usage.cached_prompt_tokens")
     if used is not None and cached:
         fields["usage"] = replace(used, cached_input=cached)
+    if (cause := _cause(reading)) is not None:
+        fields |= {"error": cause, "output": None, "output_messages": ()}
     fields["output_messages"] = tuple(map(_without_final_answer, fields["output_messages"]))
     fields["output"] = messages.last_text(fields["output_messages"], "assistant") or fields.get("output")
 

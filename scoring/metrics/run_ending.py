@@ -52,6 +52,13 @@ _OK: Final = Scored(value=1.0)
 _ITS_ERROR: Final = Reason("the answer is the error of the last model call")
 _LEAST_MESSAGE: Final = 12
 """Fewest characters of an answer that is looked for in an error: a word may stand in it by chance."""
+_QUOTED: Final = re.compile(
+    r"(?i)(?:\b|_)(?:generated|outputs?|responses?|completions?|answers?|texts?|contents?|value|pars(?:e|ed|ing)|got|received)"
+    r"\b[\W_]*$"
+)
+"""What stands before a text that a model wrote in an error that rejects it: ``Could not parse LLM output: …``."""
+_MOST_BEFORE: Final = 50
+"""Characters before the text that are looked at."""
 _MOST_WRAPPERS: Final = 10
 _MOST_ABOVE: Final = 50
 """How many steps above the last model call are looked at."""
@@ -447,7 +454,7 @@ def answer_intact(case: Case) -> Result:
     answer = sole_text(case.model_output)
     if not answer:
         return _NO_WORDS
-    if last is not None and len(answer) >= _LEAST_MESSAGE and answer in (last.error or ""):
+    if last is not None and _is_error(answer, last.error or ""):
         found = [(last.span_id, _ITS_ERROR)]
         return Scored(value=0.0, reason=_ITS_ERROR, details=signs(found))
     results = [step.call.result for step in case.once(run_steps).calls or () if step.failure is None]
@@ -457,6 +464,12 @@ def answer_intact(case: Case) -> Result:
             details=signs([(case.root_span_id, f"answer is an error message ({failure})")]),
         )  # fmt: skip
     return _OK
+
+
+def _is_error(answer: str, error: str) -> bool:
+    """Whether an answer is what an error states, and not what the model wrote, which some errors quote."""
+    before, found, _ = error.partition(answer)
+    return len(answer) >= _LEAST_MESSAGE and bool(found) and not _QUOTED.search(before[-_MOST_BEFORE:])
 
 
 def _lone_agent(case: Case) -> Span | None:

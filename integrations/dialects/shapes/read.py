@@ -455,6 +455,7 @@ class _Reader:
         calls = self._kind is SpanKind.LLM and open_out
         asked = {source.name for source, seen in self._there.ins if seen.messages}
         asked -= {source.name for source, _ in self._there.outs}  # a chat that holds no answer was understood
+        asked.add(self._span.provenance.get("error", ""))
         if self._span.output == "":  # so was what a dialect found empty, which some clients send twice
             empty = self._span.provenance.get("output", "")
             same = self._raw.attributes.get(empty)

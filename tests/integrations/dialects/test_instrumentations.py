@@ -949,6 +949,18 @@ def test_beeai_s_answers_in_a_schema_are_said_and_calls_that_run_together_have_n
     assert span.output_messages[0].tool_calls == (ToolCall(name="tide"),)
 
 
+def test_an_exception_in_the_place_of_an_answer_is_none_of_beeai_s_nor_is_that_it_was_sent() -> None:
+    scope = "openinference.instrumentation.beeai"
+    printed = "ToolCallError(beeai_framework.errors): no tool calls\n- Generated: Oslo."
+    held = {"openinference.span.kind": "LLM", "output.value": printed, "output.mime_type": "text/plain"}
+    call = normalise(_raw("OpenAIChatModel", scope, status_code=2, status_message=printed, attributes=held))
+    assert (call.output, call.unread) == (None, ())
+    assert call.error == "beeai_framework.errors.ToolCallError: no tool calls\n- Generated: Oslo."
+    sent = {"input.value": '{"input": {"response": "Oslo."}}', "output.value": "Message has been sent"}
+    held = {"openinference.span.kind": "TOOL", "tool.name": "final_answer", "metadata.class_name": "FinalAnswerTool"}
+    assert normalise(_raw("final_answer", scope, attributes={**held, **sent})).output is None
+
+
 def test_a_response_that_only_calls_tools_is_no_answer_in_mlflow() -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "bite_time", "arguments": "{}"}}
     returned = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]}

@@ -288,6 +288,17 @@ FAULTS = {
         run(model("m1", 5, "", error="E: {'message': 'no such deployment here'}"), answer="no such deployment here"),
         {"answer_intact", "step_success"}, False,
     ),
+    **{
+        f"the answer is what the last model call wrote and the client could not read: {quoted}": (
+            run(model("m1", 5, "", error=f"ToolCallError: {quoted}"), answer="Aurora sails at 9."),
+            {"step_success"}, False,
+        )
+        for quoted in (
+            "no tool calls.\n- Generated: Aurora sails at 9.\n- Error: no tool calls",
+            "Could not parse `Aurora sails at 9.`",
+            "1 validation error [type=json, input_value='Aurora sails at 9.', input_type=str]",
+        )
+    },
     "a refusal": (run(*SOUND, answer="I'm sorry, but I can't help with that."), {"not_refused"}, True),
     "errors in results": (
         run(*SOUND[:2], tool("t2", 4, "Error: no ship", port="Oslo"), *SOUND[2:]), {"tool_success"}, True,
