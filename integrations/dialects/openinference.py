@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
+from sidejudge.scoring.trace.tool_spans import call_identity
 
 from . import messages, openinference_frameworks, unwrap, vercel_ai
 from .fields import Fields, numbered_maps, real, text, tokens, tree
@@ -145,7 +147,7 @@ def _llm(reading: SpanReading) -> SpanFields:
             given = {**given, "role": "assistant"}  # a reply alone, as AutoGen has it, does not name its role
         answered = messages.read(given)
     if isinstance(raw_out, str) and _BY_ITSELF in raw_out:
-        answered = (*_carried_out(raw_in, raw_out), *answered)
+        answered = _with_carried_out(messages.read(_own_history(raw_in, raw_out)), answered)
     response = _RESPONSE_ID.match(raw_out) if isinstance(raw_out, str) else None
     if response:
         reading.note("response_id", _OUT)
@@ -161,10 +163,24 @@ def _llm(reading: SpanReading) -> SpanFields:
     }
 
 
-def _carried_out(raw_in: AttributeValue, raw_out: str) -> tuple[Message, ...]:
+def _own_history(raw_in: AttributeValue, raw_out: str) -> list[Json]:
     """The calls that google-genai carried out by itself before the answer, and their results: one span has it all."""
     history, asked = unwrap.entries(raw_out).get(_BY_ITSELF), unwrap.entries(raw_in).get("contents")
-    return messages.read(history[len(asked) :]) if isinstance(history, list) and isinstance(asked, list) else ()
+    return history[len(asked) :] if isinstance(history, list) and isinstance(asked, list) else []
+
+
+def _with_carried_out(carried_out: tuple[Message, ...], answered: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages of calls that were carried out, and the answer without these: streamed, it repeats them all."""
+    made = Counter(call_identity(call)[1:] for message in carried_out for call in message.tool_calls)
+    left = list[Message]()
+    for message in answered:
+        calls = list[ToolCall]()
+        for call in message.tool_calls:
+            made[call_identity(call)[1:]] -= 1
+            if made[call_identity(call)[1:]] < 0:
+                calls.append(call)
+        left.append(replace(message, tool_calls=tuple(calls)))
+    return (*carried_out, *left)
 
 
 def _completed_by(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, ...]:

@@ -181,6 +181,26 @@ def test_an_answer_whose_only_part_has_no_text_is_none(scope: str, asked: Any, a
     assert [getattr(each.result, "value", None) for each in found if each.metric == "answered"] == [0.0]
 
 
+@pytest.mark.parametrize("repeated", [0, 1, 2])
+def test_calls_that_google_s_sdk_carried_out_count_once_though_the_streamed_answer_repeats_them(repeated: int) -> None:
+    asked = {"parts": [{"text": "Where?"}], "role": "user"}
+    call = {"parts": [{"function_call": {"name": "find", "args": {"q": "x"}}}], "role": "model"}
+    found = {"parts": [{"function_response": {"name": "find", "response": {"result": "Oslo"}}}], "role": "user"}
+    parts = [*call["parts"] * repeated, {"text": "Oslo."}]
+    returned = {
+        "candidates": [{"content": {"parts": parts, "role": "model"}, "finish_reason": "STOP"}],
+        "automatic_function_calling_history": [asked, call, found],
+    }
+    span = normalise(_raw("GenerateContentStream", "openinference.instrumentation.google_genai", attributes={
+        "openinference.span.kind": "LLM", "input.value": json.dumps({"contents": [asked]}),
+        "output.value": json.dumps(returned),
+    }))  # fmt: skip
+    case = extract(Trace.of(span.trace_id, [span], "batch"))
+    assert case.tools_used is not None
+    assert [call.result for call in case.tools_used] == ["Oslo", *[None] * (repeated - 1)]
+    assert case.model_output == "Oslo."
+
+
 def test_a_run_of_the_openai_agents_sdk_for_javascript_that_raises_is_its_trace_s_top() -> None:
     def step(name: str, number: int, kind: str, **more: str) -> RawSpan:
         return _raw(
