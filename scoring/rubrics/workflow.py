@@ -59,7 +59,9 @@ def _measured(
     return measured
 
 
-_UNDEFINED = "there is no scenario, the trace is incomplete and shows no breach, or "
+_UNDEFINED = (
+    "there is no scenario, the trace is incomplete and shows no breach, a call that would break it may not show, or "
+)
 
 agents = pass_or_fail(
     id="agents",
@@ -117,7 +119,7 @@ result_use = pass_or_fail(
     source="rubrics §10",
     measure=_measured(hold_result_use),
     methods=(Method.LEXICAL,),
-    undefined="there is no scenario, the trace is incomplete, or "
+    undefined="there is no scenario, the trace is incomplete, a call of such a tool may not show, or "
     "results were not captured or hold nothing distinctive; not applicable unless the scenario asks",
 )
 

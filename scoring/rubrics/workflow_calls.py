@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from sidejudge.scoring.case.case import Case
@@ -54,17 +54,16 @@ def hold_order(case: Case, scenario: Scenario) -> Result:
     doubts = [tools_not_understood(case, (name for name in lacking if name not in called)) for _, lacking in broken]
     proven = [why for (why, _), doubt in zip(broken, doubts, strict=True) if doubt is None]
     if not broken:
-        doubts = [_may_break(case, scenario, called)]
+        doubts = [_hidden(case, called, scenario.relations.paired)]
     doubt = None if proven else next((doubt for doubt in doubts if doubt is not None), None)
     return doubt or _ordered(scenario, called, proven)
 
 
-def _may_break(case: Case, scenario: Scenario, called: Sequence[str]) -> Unavailable | None:
-    """Why a relation between tools may be broken although no call shows it."""
-    paired = scenario.relations.paired
-    if paired and count_nameless(case, called, paired):
+def _hidden(case: Case, called: Sequence[str], names: Collection[str]) -> Unavailable | None:
+    """Why one of these tools may have been called once more, or at all, although no call shows it."""
+    if names and count_nameless(case, called, names):
         return UNNAMED
-    return tools_not_understood(case, sorted(paired.difference(called)))
+    return tools_not_understood(case, sorted(set(names).difference(called)))
 
 
 def _ordered(scenario: Scenario, called: Sequence[str], broken: Sequence[Reason]) -> Scored:
@@ -166,7 +165,7 @@ def hold_arguments(case: Case, scenario: Scenario) -> Result:
         return _UNKNOWN_TOOLS
     stated = (scenario.arguments, scenario.arguments_schema, scenario.values_from)
     concerned = [call for call in calls if any(named.get(call.name) for named in stated)]
-    hidden = UNNAMED if count_nameless(case, [call.name for call in calls], {*chain(*stated)}) else None
+    hidden = _hidden(case, [call.name for call in calls], {*chain(*stated)})
     if not concerned:
         return hidden or NotApplicable(Reason("no tool with expected arguments was called"))
     work = sum(_work(call, scenario) for call in concerned)
@@ -244,7 +243,7 @@ def hold_result_use(case: Case, scenario: Scenario) -> Result:
     if calls is None:
         return _UNKNOWN_TOOLS
     concerned = [call for call in calls if call.name in scenario.result_use and call.error is None]
-    hidden = UNNAMED if count_nameless(case, [call.name for call in calls], scenario.result_use) else None
+    hidden = _hidden(case, [call.name for call in calls], scenario.result_use)
     if not concerned:
         return hidden or NotApplicable(Reason("no such tool was called with success"))
     if any(call.result is None for call in concerned):

@@ -416,6 +416,8 @@ def test_nor_where_a_models_answer_was_not_understood():
         {"tools_should_exclude": ["refund"]},
         {"tools_may_include": ["search"], "closed": True},
         {"max_calls": {"refund": 0}},
+        {"arguments": {"refund": {"order": 7}}},
+        {"result_use": ["refund"]},
         *({relation: [["verify", "refund"]]} for relation in ("before", "after", "not_after", "not_both")),
     ],
 )
