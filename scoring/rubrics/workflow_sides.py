@@ -16,7 +16,7 @@ from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unava
 from sidejudge.scoring.scenario.scenario import DEFAULT_ALWAYS_EXPECTED, Scenario, Side
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.tool_calls import is_nameless
-from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.trace import Trace, from_above
 
 MOST = 100
 """Most names that one list of the result object shows."""
@@ -27,6 +27,9 @@ _NO_WORD = re.compile(r"[\W_]+")
 _DEFAULT_ALWAYS = frozenset(DEFAULT_ALWAYS_EXPECTED)
 _NO_SCENARIO = Unavailable(Reason("no scenario"))
 _LONE_CALL = Unavailable(LONE_CALL.reason)
+_UNNAMED_AGENT = Unavailable(
+    Reason("an agent ran, and the trace does not show its name, so that it may be another one")
+)
 UNNAMED = Unavailable(Reason("a tool ran, and the trace does not show its name, so that it may be another one"))
 
 
@@ -214,7 +217,20 @@ def hold_agents(case: Case, scenario: Scenario) -> Result:
     if scenario.asks_nothing:
         return _NO_WORKFLOW
     side = _with_orchestrator(scenario.agents, _root_agent(case))
-    return _validated(case, side, case.agents_called, "agents_called")
+    found = _validated(case, side, case.agents_called, "agents_called")
+    return _UNNAMED_AGENT if _passed(found) and side.closed and _has_nameless_agent(case) else found
+
+
+def _passed(found: Result) -> bool:
+    return isinstance(found, Scored) and found.value == 1.0
+
+
+def _has_nameless_agent(case: Case) -> bool:
+    """Whether an agent ran within the run of another, and its name does not show."""
+    if case.trace is None:
+        return False
+    within = from_above(case.trace, False, lambda span, upper: upper or span.kind is SpanKind.AGENT)
+    return any(span.kind is SpanKind.AGENT and not span.agent and within[span.span_id] for span in case.trace.spans)
 
 
 def hold_tools(case: Case, scenario: Scenario) -> Result:
@@ -230,8 +246,7 @@ def hold_tools(case: Case, scenario: Scenario) -> Result:
     stated = {*side.include, *side.may, *side.exclude, *side.always}
     named = [name for name in called if not count_nameless(case, [name], stated)]
     found = _validated(case, side, named, "tools_used")
-    passed = isinstance(found, Scored) and found.value == 1.0
-    return UNNAMED if passed and side.closed and len(named) < len(called) else found
+    return UNNAMED if _passed(found) and side.closed and len(named) < len(called) else found
 
 
 def names_of(tools: Sequence[str]) -> Reason:

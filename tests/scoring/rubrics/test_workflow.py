@@ -427,6 +427,17 @@ def test_nor_is_a_forbidden_call_ruled_out_there(asked, field, passed):
     assert verdict(about).passed is passed
 
 
+@pytest.mark.parametrize(("name", "passed"), [(None, None), ("writer", False), ("research", True)])
+def test_nor_is_an_agent_without_a_name_within_anothers_run_one_that_may_run(name, passed):
+    boss = span("a", None, SpanKind.AGENT, agent="boss", output="done")
+    about = extract(trace(boss, span("b", "a", SpanKind.AGENT, agent=name, start_ns=1, end_ns=5)))
+    asked = {"agents_may_include": ["boss", "research"], "closed": True}
+    assert verdict(replace(about, scenario=asked)).passed is passed
+    assert (
+        verdict(replace(extract(trace(span("a", None, SpanKind.AGENT, output="done"))), scenario=asked)).passed is True
+    ), "the application itself"
+
+
 @pytest.mark.parametrize(("name", "passed"), [(None, None), ("writer", False)])
 def test_an_agent_is_not_missing_where_one_ran_whose_name_the_trace_does_not_show(name, passed):
     ran = span("a", None, SpanKind.AGENT, name="agent.run", agent=name, output="done")
